@@ -1,0 +1,34 @@
+# make demo, make test: each makes or reuses .venv, installs pinned packages and does its job.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/adawidth demo --force
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+
+test-slow: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/.installed-demo: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable ".[train,report]"
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable ".[dev]"
+	touch $@ $(VENV)/.installed-demo
+
+clean:
+	rm -rf $(VENV) build dist adawidth-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

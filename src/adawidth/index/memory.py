@@ -1,0 +1,123 @@
+"""Rotated rows in a process's own memory: exact, float32, nothing on disk."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import kernels
+from ..data import Rows, Vectors
+from ..rotation import Rotation
+from ..stage import Decision, Stage
+
+SCORES = 64_000_000  # at most this many scores are held at a time while scanning
+
+
+class MemoryIndex:
+    """Documents under a rotation, in memory. Safe for concurrent searches: nothing changes after it is made."""
+
+    def __init__(self, documents: Vectors, rotation: Rotation) -> None:
+        self._documents = documents
+        self.rows = np.empty((len(documents), documents.width), np.float32)
+        for start, block in documents.blocks():
+            rotation.apply(block, out=self.rows[start : start + len(block)])
+        self._norms: dict[int, NDArray[np.float32]] = {}
+        self._tails: dict[int, NDArray[np.float32]] = {}
+
+    @property
+    def documents(self) -> Vectors:
+        """The documents' ids, in row order."""
+        return self._documents
+
+    @property
+    def width(self) -> int:
+        """The widest that can be read: the encoder width."""
+        return int(self.rows.shape[1])
+
+    def norms(self, width: int) -> NDArray[np.float32]:
+        """Length of every document's prefix. (N,)"""
+        if width not in self._norms:
+            self._norms[width] = prefix_norms(self.rows, width)
+        return self._norms[width]
+
+    @cached_property
+    def centre(self) -> NDArray[np.float32]:
+        """Mean of all documents. (D,)"""
+        return np.asarray(self.rows.mean(axis=0, dtype=np.float64), np.float32)
+
+    def centred_tails(self, width: int) -> NDArray[np.float32]:
+        """Length of every document's tail beyond `width`, measured from the mean tail of all documents. (N,)"""
+        if width not in self._tails:
+            self._tails[width] = np.linalg.norm(self.rows[:, width:] - self.centre[width:], axis=1)
+        return self._tails[width]
+
+    def search(self, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Stage:
+        """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
+        k = min(k, len(self.rows))
+        found = np.empty((len(queries), k), np.int64)
+        sums = np.empty((len(queries), k), np.float32)
+        prefix = np.ascontiguousarray(self.rows[:, :width])  # (N, m)
+        inverse = np.reciprocal(self.norms(width))
+        step = max(1, SCORES // len(self.rows))
+        for start in range(0, len(queries), step):
+            part = slice(start, start + step)
+            products = np.ascontiguousarray(queries[part, :width]) @ prefix.T  # (q, N)
+            scores = products * inverse
+            if own is not None:
+                masked = np.flatnonzero(own[part] >= 0)
+                scores[masked, own[part][masked]] = -np.inf
+            found[part] = kernels.top_k(scores, self._documents.tie_rank, k)
+            sums[part] = np.take_along_axis(products, found[part], axis=1)
+            found[part][np.take_along_axis(scores, found[part], axis=1) == -np.inf] = -1
+        return self._stage(queries, found, sums, width)
+
+    def open(self, queries: NDArray[np.float32], candidates: Rows, width: int) -> Stage:
+        """Given candidates, read to this width."""
+        sums = np.zeros(candidates.shape, np.float32)
+        begin = np.zeros(len(queries), np.int64)
+        kernels.extend(queries, self.rows, candidates, candidates >= 0, begin, np.full_like(begin, width), sums)
+        return self._stage(queries, candidates, sums, width)
+
+    def rescore(self, stage: Stage, decision: Decision) -> Stage:
+        """The kept candidates' partial sums extended to the decision's widths."""
+        keep, widths = decision.keep & stage.alive, decision.widths
+        moving = keep & (widths > stage.widths)[:, None]
+        sums, scores = stage.sums.copy(), stage.scores.copy()
+        kernels.extend(stage.queries, self.rows, stage.candidates, keep, stage.widths, widths, sums)
+        for width in np.unique(widths[widths > stage.widths]).tolist():
+            here = moving & (widths == width)[:, None]
+            scale = self.norms(width)[stage.candidates] * prefix_norms(stage.queries, width)[:, None]
+            scores[here] = sums[here] / scale[here]
+        return Stage(
+            index=self,
+            queries=stage.queries,
+            candidates=stage.candidates,
+            sums=sums,
+            scores=scores,
+            alive=keep,
+            last=np.where(moving, widths[:, None], stage.last),
+            widths=widths,
+            coordinates=stage.coordinates + moving.sum(axis=1) * (widths - stage.widths),
+        )
+
+    def _stage(self, queries: NDArray[np.float32], candidates: Rows, sums: NDArray[np.float32], width: int) -> Stage:
+        alive = candidates >= 0
+        scores = sums / (self.norms(width)[candidates] * prefix_norms(queries, width)[:, None])
+        return Stage(
+            index=self,
+            queries=queries,
+            candidates=candidates,
+            sums=sums,
+            scores=np.where(alive, scores, -np.inf).astype(np.float32),
+            alive=alive,
+            last=np.where(alive, width, 0),
+            widths=np.full(len(queries), width, np.int64),
+            coordinates=alive.sum(axis=1) * width,
+        )
+
+
+def prefix_norms(rows: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    """Length of every row's prefix, never zero. (n, D) -> (n,)"""
+    return np.asarray(np.maximum(np.linalg.norm(rows[:, :width], axis=1), 1e-12), np.float32)

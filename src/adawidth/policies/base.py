@@ -1,0 +1,41 @@
+"""What every policy is: a start width and one decision after each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from ..errors import OptionError
+from ..stage import Decision, Stage
+
+LADDER = (32, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
+
+
+class Policy(Protocol):
+    """Takes the stage reached and says which candidates go on, and to which width; no query moves: it is done."""
+
+    @property
+    def name(self) -> str:
+        """taper, router, fixed or certify."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """The width at which every document is scanned."""
+        ...
+
+    def decide(self, stage: Stage) -> Decision:
+        """What to read next."""
+        ...
+
+
+def finish(stage: Stage) -> Decision:
+    """The decision to stop every query here."""
+    return Decision(stage.alive, stage.widths)
+
+
+def ladder_from(start: int, target: int, ladder: Iterable[int] = LADDER) -> tuple[int, ...]:
+    """The widths from `start` to `target`, both in it, with the ladder's own in between."""
+    if not start <= target:
+        raise OptionError(f"start width {start} is above the target width {target}")
+    return (*sorted({start, *(m for m in ladder if start < m < target)} - {target}), target)

@@ -1,0 +1,27 @@
+"""One width for all: the shortlist, found at the start width, is read on to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import OptionError
+from ..stage import Decision, Stage
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Every query ends at `width`."""
+
+    width: int
+    start: int
+    name = "fixed"
+
+    def __post_init__(self) -> None:
+        if self.width < self.start:
+            raise OptionError(f"width {self.width} is below the start width {self.start}: lower --start")
+
+    def decide(self, stage: Stage) -> Decision:
+        """On to the width, all candidates."""
+        return Decision(stage.alive, np.full(len(stage), self.width, np.int64))

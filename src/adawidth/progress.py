@@ -1,0 +1,35 @@
+"""Progress of long work: a bar on standard error when that is a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Tick(Protocol):
+    """Tells that `steps` more are done; `note` replaces the words behind the bar."""
+
+    def __call__(self, steps: int = 1, note: str = "") -> None: ...
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Tick]:
+    """`with progress("fitting", 100) as tick: tick()`"""
+    if not sys.stderr.isatty():
+        yield lambda steps=1, note="": None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(what, total=total, note="")
+
+        def tick(steps: int = 1, note: str = "") -> None:
+            bars.advance(task, steps)
+            if note:
+                bars.update(task, note=note)
+
+        yield tick

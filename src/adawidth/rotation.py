@@ -1,0 +1,98 @@
+"""Rotation: the orthogonal map that queries and documents share. NumPy only.
+
+A row x becomes x Rᵀ. Rows of `matrix` are the new axes, most important first, so the leading m rows are all that a
+width of m needs. Closed forms stand here; learned rotations come from training/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .data import Floats, Vectors
+from .errors import ArtifactError, OptionError
+
+BLOCK = 65_536  # rows multiplied at a time
+TOLERANCE = 1e-4  # how far R Rᵀ may be from the identity in float32
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """An orthogonal D × D matrix and the name of what made it."""
+
+    matrix: NDArray[np.float32]  # (D, D), rows are axes
+    kind: str
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
+            raise ArtifactError(f"a rotation is a square matrix, this one is {' × '.join(map(str, self.matrix.shape))}")
+        error = np.abs(self.matrix @ self.matrix.T - np.eye(self.width, dtype=np.float32)).max()
+        if not error <= TOLERANCE:
+            raise ArtifactError(f"this matrix is no rotation: R Rᵀ is off the identity by {error:.2g}, at most {TOLERANCE:g} is allowed")
+
+    @property
+    def width(self) -> int:
+        """The encoder width D."""
+        return int(self.matrix.shape[0])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names this rotation: two models with the same one can share an index."""
+        return hashlib.sha256(np.ascontiguousarray(self.matrix, np.float32).tobytes()).hexdigest()[:16]
+
+    def apply(self, x: Floats, width: int | None = None, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """Rows of x rotated, float32: all D coordinates or the leading `width`. (n, D) -> (n, m)"""
+        width = self.width if width is None else width
+        if not 1 <= width <= self.width:
+            raise OptionError(f"width {width} is not between 1 and the encoder width {self.width}")
+        if x.shape[-1] != self.width:
+            raise OptionError(f"vectors are {x.shape[-1]} wide, the rotation {self.width}: use the encoder the model was fitted for")
+        out = np.empty((len(x), width), np.float32) if out is None else out
+        axes = self.matrix[:width].T
+        for start in range(0, len(x), BLOCK):
+            part = slice(start, start + BLOCK)
+            np.matmul(np.asarray(x[part], np.float32), axes, out=out[part])
+        return out
+
+    def invert(self, y: Floats) -> NDArray[np.float32]:
+        """Rotated full-width rows turned back. (n, D) -> (n, D)"""
+        return np.asarray(y, np.float32) @ self.matrix
+
+    @classmethod
+    def identity(cls, width: int) -> Rotation:
+        """No rotation: prefixes are the encoder's own leading coordinates."""
+        return cls(np.eye(width, dtype=np.float32), "identity")
+
+    @classmethod
+    def random(cls, width: int, seed: int = 0) -> Rotation:
+        """Uniform over all rotations: QR of a Gaussian matrix with the signs fixed (methods 9.1)."""
+        q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, width)))
+        return cls((q * np.sign(np.diag(r))).T.astype(np.float32), "random")
+
+    @classmethod
+    def principal(cls, symmetric: Floats, kind: str) -> Rotation:
+        """Eigenvectors of a symmetric matrix, largest eigenvalue first: for every m at once its best m-dimensional subspace (Ky Fan)."""
+        vectors = np.linalg.eigh(np.asarray(symmetric, np.float64))[1][:, ::-1]  # columns
+        signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])  # one sign convention
+        return cls(np.ascontiguousarray((vectors * signs).T, np.float32), kind)
+
+    @classmethod
+    def pca(cls, documents: Vectors, sample: int = 100_000, seed: int = 0) -> Rotation:
+        """Uncentred principal axes of at most `sample` documents."""
+        return cls.principal(second_moment(documents, sample, seed), "pca")
+
+
+def second_moment(vectors: Vectors, sample: int = 100_000, seed: int = 0) -> NDArray[np.float64]:
+    """Mean of x xᵀ over at most `sample` rows, accumulated in float64 block by block. (D, D)"""
+    rows = np.arange(len(vectors))
+    if len(rows) > sample:
+        rows = np.sort(np.random.default_rng(seed).choice(len(rows), sample, replace=False))
+    total = np.zeros((vectors.width, vectors.width))
+    for start in range(0, len(rows), 4096):
+        block = vectors.read(rows[start : start + 4096]).astype(np.float64)
+        total += block.T @ block
+    return total / len(rows)
