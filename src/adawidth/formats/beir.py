@@ -1,0 +1,110 @@
+"""The dataset folder: BEIR's layout plus embeddings/<encoder>/ with the vectors of corpus and queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from ..data import Dataset, Id, Qrels, Vectors
+from ..errors import DataError
+from .files import StrPath, existing, lines
+from .trec import read_qrels
+from .vectors import READERS, read_found
+
+SPLITS = ("train", "dev", "test")
+Side = Literal["corpus", "queries"]
+
+
+def load_dataset(path: StrPath, encoder: str | None = None, *, skip_unknown: bool = False) -> Dataset:
+    """The dataset in a folder. `encoder` may be left out where there is one; `skip_unknown` leaves out labels without vectors."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise DataError(f"{folder}: there is no such folder: give a dataset folder, which holds embeddings/<encoder>/corpus.npy")
+    home = _embeddings(folder, encoder)
+    documents, queries = (_read(folder, home, side) for side in ("corpus", "queries"))
+    qrels: dict[str, Qrels] = {}
+    for split in SPLITS:
+        file = existing(folder / "qrels" / f"{split}.tsv")
+        if file is not None:
+            qrels[split] = read_qrels(file).known(queries, documents, skip_unknown=skip_unknown)
+            if not len(qrels[split]):
+                raise DataError(f"{file}: none of its judgements has both vectors: are these the vectors of another dataset?")
+    return Dataset(documents, queries, qrels, folder.resolve().name, home.name, _settings(folder)["queries_are_documents"])
+
+
+def load_texts(path: StrPath, ids: Collection[Id], of: Side = "corpus") -> dict[str, tuple[str, str]]:
+    """(title, text) of each of these ids that corpus.jsonl, or queries.jsonl, of a dataset folder has. Reads no further than it must."""
+    wanted = {str(identifier) for identifier in ids}
+    file = existing(Path(path) / f"{of}.jsonl")
+    texts: dict[str, tuple[str, str]] = {}
+    for identifier, entry in _entries(file) if file and wanted else ():
+        if identifier in wanted:
+            texts[identifier] = (str(entry.get("title") or ""), str(entry.get("text") or ""))
+            if len(texts) == len(wanted):
+                break
+    return texts
+
+
+def _embeddings(folder: Path, encoder: str | None) -> Path:
+    """The folder of an encoder's vectors."""
+    base = folder / "embeddings"
+    found = sorted(entry.name for entry in base.iterdir() if entry.is_dir()) if base.is_dir() else []
+    if not found:
+        raise DataError(f"{base}: there are no vectors: expected {base / '<encoder>' / 'corpus.npy'} and queries.npy")
+    if encoder is None and len(found) == 1:
+        encoder = found[0]
+    if encoder is None:
+        raise DataError(f"{folder}: there are {len(found)} encoders, {', '.join(found)}: choose one with --encoder")
+    if encoder not in found:
+        raise DataError(f"{folder}: there is no encoder {encoder!r}, found {', '.join(found)}: choose one of these with --encoder")
+    return base / encoder
+
+
+def _read(folder: Path, home: Path, side: str) -> Vectors:
+    """The vectors of corpus or queries; where they bring no ids, those of the texts, row by row."""
+    files = [home / f"{side}{suffix}" for suffix in READERS if (home / f"{side}{suffix}").is_file()]
+    if len(files) != 1:
+        found = ", ".join(sorted(entry.name for entry in home.iterdir())) or "nothing"
+        raise DataError(f"{home}: expected one file {side} with {', '.join(READERS)}, found {len(files)} ({found})")
+    values, ids = read_found(files[0])
+    if ids is None:
+        texts = existing(folder / f"{side}.jsonl")
+        if texts is None:
+            raise DataError(f"{files[0]}: there are no ids: add {home / side}.ids with one id a line, or {folder / side}.jsonl")
+        ids = [identifier for identifier, _ in _entries(texts)]
+        if len(ids) != len(values):
+            raise DataError(f"{files[0]}: {len(values)} vectors but {len(ids)} texts in {texts}: encode again, or add {home / side}.ids")
+    return Vectors.of(values, ids, name=str(files[0]))
+
+
+def _entries(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(id, entry) of each line of a .jsonl file of texts."""
+    for number, line in lines(path):
+        try:
+            entry = json.loads(line)
+            identifier = entry["_id"]
+        except (ValueError, TypeError, KeyError):
+            identifier = None
+        if not isinstance(identifier, str | int):
+            raise DataError(f'{path}:{number}: expected {{"_id": …, "text": …}}, found {line[:80]!r}')
+        yield str(identifier), entry
+
+
+def _settings(folder: Path) -> dict[str, bool]:
+    """What dataset.json says, defaults where it is silent."""
+    settings = {"queries_are_documents": False}
+    file = folder / "dataset.json"
+    if not file.is_file():
+        return settings
+    try:
+        stored = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise DataError(f"{file}: this is no JSON: {error}") from None
+    for name in settings:
+        value = stored.get(name, False) if isinstance(stored, dict) else None
+        if not isinstance(value, bool):
+            raise DataError(f'{file}: expected {{"{name}": true}} or false, found {str(stored)[:80]}')
+        settings[name] = value
+    return settings

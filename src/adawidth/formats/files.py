@@ -1,0 +1,140 @@
+"""Files as such: lines with their numbers, gzip or not, and writing that leaves nothing half-done under a final name."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import shutil
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ..errors import DataError, OptionError
+
+StrPath = str | os.PathLike[str]
+
+
+def existing(path: Path) -> Path | None:
+    """This text file or, where there is none, the same with .gz; None where there is neither."""
+    return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(number from 1, line without its end) of a UTF-8 file, gzipped where its name ends in .gz."""
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for line in file:
+                text = line.decode().rstrip("\r\n")
+                number += 1
+                yield number, text
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise DataError(f"{path}:{number + 1}: expected UTF-8, found byte 0x{byte:02x}: convert the file to UTF-8") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        size = path.stat().st_size
+        raise DataError(f"{path}: damaged or cut off behind line {number} ({size} bytes, {error}): fetch or write it again") from None
+
+
+@contextmanager
+def atomic_file(path: StrPath) -> Iterator[IO[bytes]]:
+    """A file to write that takes its name, replacing what had it, only when the block has ended well."""
+    path = Path(path)
+    building = _sibling(path)
+    with _written(path):
+        try:
+            with building.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(building, path)
+            _sync(path.parent)
+        finally:
+            building.unlink(missing_ok=True)
+
+
+def write_lines(path: StrPath, text: Iterable[str]) -> None:
+    """Lines of UTF-8, gzipped (the same bytes every time) where the name ends in .gz; atomic."""
+    with atomic_file(path) as file:
+        if Path(path).suffix == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                packed.writelines(f"{line}\n".encode() for line in text)
+        else:
+            file.writelines(f"{line}\n".encode() for line in text)
+
+
+@contextmanager
+def atomic_folder(path: StrPath, force: bool = False) -> Iterator[Path]:
+    """An empty folder to fill that becomes `path` only when the block has ended well.
+
+    A `path` that exists is refused without `force`; with it, it is replaced, and stays as it was if anything fails.
+    """
+    path = Path(path)
+    if os.path.lexists(path) and not force:
+        raise OptionError(f"{path} exists: choose another --out or add --force")
+    building = _sibling(path)
+    with _written(path):
+        try:
+            building.parent.mkdir(parents=True, exist_ok=True)
+            building.mkdir()
+            yield building
+            for folder, _, files in os.walk(building):
+                for name in files:
+                    _sync(Path(folder, name))
+                _sync(Path(folder))
+            _swap(building, path)
+            _sync(building.parent)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+
+
+def _swap(building: Path, path: Path) -> None:
+    """Renames `building` to `path`; what stood there is removed only after that."""
+    if not os.path.lexists(path):
+        building.rename(path)
+        return
+    former = _sibling(path)
+    path.rename(former)
+    try:
+        building.rename(path)
+    except BaseException:
+        former.rename(path)
+        raise
+    if former.is_dir() and not former.is_symlink():
+        shutil.rmtree(former)
+    else:
+        former.unlink()
+
+
+def _sibling(path: Path) -> Path:
+    """A hidden name in the same folder, and so on the same disk, that nothing has."""
+    absolute = Path(os.path.abspath(path))
+    return absolute.with_name(f".{absolute.name}.{uuid.uuid4().hex}.tmp")
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Turns what the system says while `path` is written into one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason = "the disk is full: free some space or choose another --out"
+        else:
+            reason = f"{error.strerror or error}: choose another --out"
+        raise DataError(f"{path}: not written, {reason}") from error
+
+
+def _sync(path: Path) -> None:
+    """Waits until the disk has this file, or this folder's entries."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,220 @@
+"""Vectors in files: .npy (memory-mapped), .npz, .safetensors and .parquet, with their ids. Nothing is ever unpickled.
+
+Ids stand inside the last three (an array, tensor or column called ids or id), or else in an .ids file of the same name,
+one a line in row order; read from a file they are strings.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from ..data import Floats, Id, Vectors
+from ..errors import DataError, OptionalDependencyError
+from .files import StrPath, atomic_file, existing, lines, write_lines
+
+Found = tuple[NDArray[Any], list[str] | None]  # what a file holds: values, and ids where it has them
+
+VALUES, IDS = "vectors", "ids"
+ID_COLUMNS = ("id", "_id", "ids")
+
+
+def read_vectors(path: StrPath) -> Vectors:
+    """The vectors of a file. Where neither it nor an .ids file beside it has ids, they are row numbers."""
+    path = Path(path)
+    values, ids = read_found(path)
+    return Vectors.of(values, ids, name=str(path))
+
+
+def read_found(path: Path) -> Found:
+    """Values as they are stored, unchecked, and the ids where the file or the .ids file beside it has them."""
+    if path.suffix not in READERS:
+        raise DataError(f"{path}: vectors are read from {', '.join(READERS)} files, this is {path.suffix or 'without a suffix'}")
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    values, ids = READERS[path.suffix](path)
+    beside = existing(path.with_suffix(".ids"))
+    return values, read_ids(beside) if ids is None and beside else ids
+
+
+def write_vectors(path: StrPath, vectors: Vectors) -> None:
+    """Writes values as they are and ids; the suffix chooses the format. An .npy gets an .ids file beside it."""
+    path = Path(path)
+    if path.suffix not in WRITERS:
+        raise DataError(f"{path}: vectors are written to {', '.join(WRITERS)} files, this is {path.suffix or 'without a suffix'}")
+    WRITERS[path.suffix](path, vectors.values, _lines_of_ids(path, vectors.ids))
+
+
+def read_ids(path: StrPath) -> list[str]:
+    """One id a line, none empty; .gz accepted."""
+    ids = []
+    for number, line in lines(Path(path)):
+        if not line:
+            raise DataError(f"{path}:{number}: expected an id, found an empty line: give one id a line")
+        ids.append(line)
+    return ids
+
+
+def write_ids(path: StrPath, ids: Sequence[Id]) -> None:
+    """One id a line."""
+    write_lines(path, _lines_of_ids(Path(path), ids))
+
+
+def _lines_of_ids(path: Path, ids: Sequence[Id]) -> list[str]:
+    names = [str(identifier) for identifier in ids]
+    for row, name in enumerate(names):
+        if not name or "\n" in name or name.endswith("\r"):
+            raise DataError(f"{path}: id {name!r} of row {row} can't stand on a line of its own: rename it")
+    return names
+
+
+def _read_npy(path: Path) -> Found:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read_header(file)
+        except ValueError as error:
+            raise DataError(f"{path}: this is no .npy file, or one whose head is damaged ({size} bytes): {error}") from None
+        expected = file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if dtype.hasobject:
+        raise DataError(f"{path}: this .npy holds pickled Python objects, which are never loaded: save it as a float32 array")
+    if size != expected:
+        raise _cut_off(path, expected, size)
+    if 0 in shape:
+        return np.empty(shape, dtype), None  # nothing to map
+    return np.load(path, mmap_mode="r", allow_pickle=False), None
+
+
+def _read_npz(path: Path) -> Found:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(f"{path}: this is no .npz file but a single array: name it .npy")
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if "allow_pickle" in str(error):
+            raise DataError(f"{path}: this holds pickled Python objects, which are never loaded: save plain arrays with np.savez") from None
+        raise DataError(f"{path}: this .npz file is damaged or cut off ({path.stat().st_size} bytes): {error}") from None
+    return _values(path, arrays), _ids(arrays.get(IDS))
+
+
+def _read_safetensors(path: Path) -> Found:
+    try:
+        tensors = safetensors.numpy.load_file(path)
+    except Exception as error:  # the library's own kinds differ between versions
+        expected, size = _safetensors_size(path), path.stat().st_size
+        if expected is not None and expected != size:
+            raise _cut_off(path, expected, size) from None
+        raise DataError(f"{path}: this .safetensors file is damaged ({size} bytes) or not of float16, 32 or 64: {error}") from None
+    return _values(path, tensors), _ids(tensors.get(IDS))
+
+
+def _safetensors_size(path: Path) -> int | None:
+    """How long the file's own head says it is; None where the head is damaged."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        try:
+            head = json.loads(file.read(length) if length <= path.stat().st_size else b"")
+            return 8 + length + max(int(entry["data_offsets"][1]) for name, entry in head.items() if name != "__metadata__")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def _values(path: Path, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """The array called vectors, or else the only one with two dimensions."""
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    if VALUES not in arrays and len(tables) != 1:
+        found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
+        raise DataError(f"{path}: expected an array called {VALUES!r} or only one with 2 dimensions, found {found}")
+    return arrays[VALUES if VALUES in arrays else tables[0]]
+
+
+def _ids(stored: NDArray[Any] | None) -> list[str] | None:
+    """Ids from an array of them, or from their lines as UTF-8 bytes (safetensors has no strings)."""
+    if stored is None:
+        return None
+    return stored.tobytes().decode().split("\n") if stored.dtype == np.uint8 else [str(identifier) for identifier in stored.tolist()]
+
+
+def _read_parquet(path: Path) -> Found:
+    arrow, parquet = _pyarrow()
+    try:
+        table = parquet.read_table(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise DataError(f"{path}: this .parquet file is damaged or cut off ({path.stat().st_size} bytes): {error}") from None
+    lists = [f.name for f in table.schema if hasattr(f.type, "value_type") and arrow.types.is_floating(f.type.value_type)]
+    if len(lists) != 1:
+        found = ", ".join(f"{field.name} ({field.type})" for field in table.schema)
+        raise DataError(f"{path}: expected one column of lists of floats, found {len(lists)} among {found}")
+    column = table[lists[0]].combine_chunks()
+    if column.null_count or column.flatten().null_count:
+        raise DataError(f"{path}: column {lists[0]!r} has empty (null) entries: drop or re-encode them")
+    widths = np.diff(column.offsets.to_numpy()) if hasattr(column, "offsets") else np.array([column.type.list_size])
+    if len(np.unique(widths)) > 1:
+        row = int(np.flatnonzero(widths != widths[0])[0])
+        raise DataError(f"{path}: row {row} is {widths[row]} wide, row 0 {widths[0]}: all vectors need one width")
+    values = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+    ids = next((table[name].to_pylist() for name in ID_COLUMNS if name in table.column_names), None)
+    return values, None if ids is None else [str(identifier) for identifier in ids]
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise OptionalDependencyError("pyarrow", "parquet") from None
+    return pyarrow, pyarrow.parquet
+
+
+def _cut_off(path: Path, expected: int, size: int) -> DataError:
+    return DataError(f"{path}: expected {expected} bytes, found {size}: the file is cut off or damaged, fetch or write it again")
+
+
+def _write_npy(path: Path, values: Floats, ids: list[str]) -> None:
+    with atomic_file(path) as file:
+        np.lib.format.write_array(file, values, allow_pickle=False)
+    write_lines(path.with_suffix(".ids"), ids)
+
+
+def _write_npz(path: Path, values: Floats, ids: list[str]) -> None:
+    with atomic_file(path) as file:
+        np.savez(file, allow_pickle=False, **{VALUES: values, IDS: np.array(ids, np.str_)})
+
+
+def _write_safetensors(path: Path, values: Floats, ids: list[str]) -> None:
+    text = np.frombuffer("\n".join(ids).encode(), np.uint8)
+    with atomic_file(path) as file:
+        file.write(safetensors.numpy.save({VALUES: np.ascontiguousarray(values), IDS: text}))
+
+
+def _write_parquet(path: Path, values: Floats, ids: list[str]) -> None:
+    arrow, parquet = _pyarrow()
+    flat = arrow.array(np.ascontiguousarray(values).reshape(-1))
+    table = arrow.table({"id": ids, "vector": arrow.FixedSizeListArray.from_arrays(flat, values.shape[1])})
+    with atomic_file(path) as file:
+        parquet.write_table(table, file)
+
+
+READERS: Mapping[str, Callable[[Path], Found]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".safetensors": _read_safetensors,
+    ".parquet": _read_parquet,
+}
+WRITERS: Mapping[str, Callable[[Path, Floats, list[str]], None]] = {
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".safetensors": _write_safetensors,
+    ".parquet": _write_parquet,
+}

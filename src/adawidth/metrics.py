@@ -1,0 +1,127 @@
+"""What a ranking is worth, query by query: nDCG, recall, reciprocal rank and average precision, equal to trec_eval's.
+
+Gains are linear and discounted by log2(rank + 1); the ideal ranking is that of all judged documents; unjudged documents and
+negative grades count 0, and so does a query without results or without relevant documents. Relevant is a grade above 0:
+trec_eval, which only takes whole grades, says 1 and above. Averages are taken over all queries, answered or not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .data import Judged, Rows
+from .errors import OptionError
+
+PerQuery = NDArray[np.float64]  # (Q,)
+Gains = NDArray[np.float64]  # (Q, K) grade of each ranked document, at least 0
+
+
+@dataclass(frozen=True, order=True)
+class Measure:
+    """A measure and the rank it is cut at: `Measure("nDCG", 10)`, written nDCG@10."""
+
+    name: str
+    k: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From "nDCG@10"; upper and lower case are the same."""
+        match = re.fullmatch(r"([a-z]+)@([1-9]\d*)", text.strip(), re.IGNORECASE)
+        name = _BY_LOWER_CASE.get(match[1].lower()) if match else None
+        if match is None or name is None:
+            known = ", ".join(f"{name}@k" for name in _MEASURES)
+            raise OptionError(f"there is no measure {text.strip()!r}; there are {known}, as in nDCG@10")
+        return cls(name, int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.k}"
+
+
+def parse_measures(text: str) -> tuple[Measure, ...]:
+    """Measures with spaces or commas between them, each once: "nDCG@10 R@100"."""
+    return tuple(dict.fromkeys(Measure.parse(part) for part in re.split(r"[\s,]+", text.strip(" ,"))))
+
+
+def evaluate(measures: Sequence[Measure], rows: Rows, judged: Judged) -> dict[str, PerQuery]:
+    """Each measure of every query. `rows` (Q, K) are ranked documents, each once, -1 where there are fewer.
+
+    They must reach as deep as the deepest measure, or hold every document.
+    """
+    if len(rows) != len(judged):
+        raise OptionError(f"{len(rows)} rankings but judgements for {len(judged)} queries: give one ranking a query")
+    gains = _gains(rows, judged)
+    return {str(measure): _MEASURES[measure.name](gains[:, : measure.k], judged, measure.k) for measure in measures}
+
+
+def tied_at_cut(scores: NDArray[np.floating[Any]], k: int) -> float:
+    """Share of queries whose k-th and next score are equal as 32-bit floats: what they are worth hangs on ids. (Q, K), best first"""
+    if scores.shape[1] <= k or not len(scores):
+        return 0.0
+    last, following = np.asarray(scores[:, k - 1], np.float32), np.asarray(scores[:, k], np.float32)
+    return float(np.mean((last == following) & np.isfinite(last)))
+
+
+def _gains(rows: Rows, judged: Judged) -> Gains:
+    """Looks every ranked document up among its query's judgements."""
+    if not judged.documents.size or not rows.size:
+        return np.zeros(rows.shape)
+    span = 1 + max(int(rows.max()), int(judged.documents.max()))
+    keys = _query_of(judged) * span + judged.documents
+    order = np.argsort(keys)
+    wanted = np.arange(len(rows))[:, None] * span + rows  # (Q, K)
+    place = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+    found = (keys[order[place]] == wanted) & (rows >= 0)
+    return np.where(found, np.maximum(judged.grades[order[place]], 0.0), 0.0)
+
+
+def _query_of(judged: Judged) -> Rows:
+    """The query of each judgement."""
+    return np.repeat(np.arange(len(judged)), np.diff(judged.offsets))
+
+
+def _relevant(judged: Judged) -> PerQuery:
+    """Number of relevant documents of each query."""
+    return np.bincount(_query_of(judged)[judged.grades > 0], minlength=len(judged)).astype(np.float64)
+
+
+def _ndcg(gains: Gains, judged: Judged, k: int) -> PerQuery:
+    queries = _query_of(judged)
+    order = np.lexsort((-judged.grades, queries))  # each query's best grades first; queries stay in their places
+    rank = np.arange(len(queries)) - judged.offsets[queries]
+    best = np.where(rank < k, np.maximum(judged.grades[order], 0.0), 0.0)
+    ideal = np.bincount(queries, best / np.log2(rank + 2), len(judged)).astype(np.float64)
+    return _ratio((gains / np.log2(np.arange(gains.shape[1]) + 2)).sum(axis=1), ideal)
+
+
+def _recall(gains: Gains, judged: Judged, k: int) -> PerQuery:
+    return _ratio((gains > 0).sum(axis=1), _relevant(judged))
+
+
+def _reciprocal_rank(gains: Gains, judged: Judged, k: int) -> PerQuery:
+    return np.asarray(((gains > 0) / np.arange(1, gains.shape[1] + 1)).max(axis=1, initial=0.0))
+
+
+def _average_precision(gains: Gains, judged: Judged, k: int) -> PerQuery:
+    hits = gains > 0
+    precision = np.cumsum(hits, axis=1) / np.arange(1, gains.shape[1] + 1)
+    return _ratio((precision * hits).sum(axis=1), _relevant(judged))
+
+
+def _ratio(parts: NDArray[Any], whole: PerQuery) -> PerQuery:
+    """parts / whole, 0 where the whole is 0."""
+    return np.asarray(parts / np.where(whole > 0, whole, np.inf))
+
+
+_MEASURES: Mapping[str, Callable[[Gains, Judged, int], PerQuery]] = {  # gains are cut at k already
+    "nDCG": _ndcg,
+    "R": _recall,
+    "RR": _reciprocal_rank,
+    "AP": _average_precision,
+}
+_BY_LOWER_CASE = {name.lower(): name for name in _MEASURES}
