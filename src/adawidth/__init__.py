@@ -1,3 +1,38 @@
 """AdaWidth: dense retrieval that evaluates only as many embedding coordinates as each query needs."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+_HOME = {
+    "AdaWidth": "model",
+    "AdaWidthError": "errors",
+    "Dataset": "data",
+    "Hits": "data",
+    "Qrels": "data",
+    "Rotation": "rotation",
+    "Vectors": "data",
+    "compare": "evaluation",
+    "evaluate": "evaluation",
+    "load_dataset": "formats",
+}  # public name -> module, imported on first use
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from .data import Dataset, Hits, Qrels, Vectors
+    from .errors import AdaWidthError
+    from .evaluation import compare, evaluate
+    from .formats import load_dataset
+    from .model import AdaWidth
+    from .rotation import Rotation
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,145 @@
+"""AdaWidth, the facade: fit, index, save, load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .artifact import read_model, write_model
+from .card import describe
+from .data import Dataset, Floats, Id, Learning, Qrels, Queries, Vectors, held_out
+from .errors import ArtifactError, DataError, OptionError
+from .index import MemoryIndex
+from .policies.choose import Policies
+from .policies.router import RouterModel
+from .policies.taper import TaperModel
+from .rotation import Rotation
+from .search import Searcher
+
+QrelsLike = Qrels | Mapping[Id, Mapping[Id, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class AdaWidth:
+    """A fitted model: one rotation, the policies calibrated for it, and the record of how it was made."""
+
+    rotation: Rotation
+    policies: Policies
+    record: dict[str, Any]  # config.json's "record": recipe, trials and their dev figures, data, seed
+    seen: frozenset[Id] = frozenset()  # ids of documents relevant to a train or dev query
+
+    @classmethod
+    def fit(
+        cls,
+        data: Dataset | Vectors | Floats,
+        queries: Vectors | Floats | None = None,
+        qrels: QrelsLike | None = None,
+        dev: QrelsLike | None = None,
+        *,
+        recipe: str = "auto",
+        labels: bool | None = None,
+        reflections: int | None = None,
+        widths: Sequence[int] | None = None,
+        seed: int = 0,
+    ) -> AdaWidth:
+        """Learns from a Dataset's train and dev splits, or from plain arrays with labels by row number; never from test queries.
+
+        Without labels (`labels=False`, or none given) the frozen full-width ranking is the teacher.
+        """
+        from .training.fit import fit_model  # torch loads only here
+
+        if isinstance(data, Dataset):
+            if queries is not None or qrels is not None or dev is not None:
+                raise OptionError("a Dataset brings its own queries and labels: give either a Dataset or arrays")
+            labels = "train" in data.qrels if labels is None else labels
+            learning = data.learning(labels=labels, seed=seed)
+            origin = {"dataset": data.name, "encoder": data.encoder}
+        else:
+            learning = _learning(Vectors.of(data, name="documents"), queries, qrels, dev, labels, seed)
+            origin = {"dataset": "arrays", "encoder": ""}
+        fitted = fit_model(learning, recipe=recipe, reflections=reflections, widths=widths, seed=seed)
+        seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
+        return cls(fitted.rotation, fitted.policies, {**origin, **fitted.record}, seen)
+
+    @property
+    def width(self) -> int:
+        """The encoder width D."""
+        return self.rotation.width
+
+    @property
+    def labelled(self) -> bool:
+        """Whether labels were learned from."""
+        return bool(self.record.get("labels"))
+
+    def index(self, documents: Vectors | Floats) -> Searcher:
+        """The documents, rotated, ready to search in this process."""
+        vectors = Vectors.of(documents, name="documents")
+        if vectors.width != self.width:
+            raise DataError(f"{vectors.name}: documents are {vectors.width} wide, the model {self.width}: use the encoder it was fitted for")
+        return Searcher(MemoryIndex(vectors, self.rotation), self.rotation, self.policies)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Writes the model folder."""
+        config = {
+            "width": self.width,
+            "rotation": {"kind": self.rotation.kind, "fingerprint": self.rotation.fingerprint},
+            "taper": self.policies.taper.config(),
+            "router": None if self.policies.router is None else self.policies.router.config(),
+            "record": self.record,
+            "seen": sorted(self.seen, key=str),
+        }
+        tensors = {"rotation": self.rotation.matrix, **_prefixed("taper", self.policies.taper.tensors())}
+        if self.policies.router is not None:
+            tensors |= _prefixed("router", self.policies.router.tensors())
+        write_model(path, config, tensors, describe(self.record, self.width), force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> AdaWidth:
+        """Reads a model folder back; a damaged, newer or foreign one is refused."""
+        config, tensors = read_model(path)
+        try:
+            rotation = Rotation(tensors["rotation"], config["rotation"]["kind"])
+            taper = TaperModel.of(config["taper"], _part("taper", tensors))
+            router = None if config["router"] is None else RouterModel.of(config["router"], _part("router", tensors))
+            return cls(rotation, Policies(rotation.width, taper, router), config["record"], frozenset(config["seen"]))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ArtifactError(f"{path}: config.json and model.safetensors do not make a model ({error!r}): save it again") from None
+
+
+def _prefixed(part: str, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{part}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def _part(part: str, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(f"{part}."): tensor for name, tensor in tensors.items() if name.startswith(f"{part}.")}
+
+
+def _learning(
+    documents: Vectors, queries: Vectors | Floats | None, qrels: QrelsLike | None, dev: QrelsLike | None, labels: bool | None, seed: int
+) -> Learning:
+    """Train and dev queries from arrays; queries named by `dev` choose, all others teach."""
+    if queries is None:
+        if qrels is not None:
+            raise OptionError("labels without queries: give the queries that the labels speak of")
+        none = Queries(documents.select([]), None, np.empty(0, np.int64))
+        return Learning(documents, none, none)
+    vectors = Vectors.of(queries, name="queries")
+    if labels and qrels is None:
+        raise OptionError("labels=True, but no qrels were given")
+    if qrels is None or labels is False:
+        train, chosen = held_out(Queries(vectors, None, np.full(len(vectors), -1)), seed)
+        return Learning(documents, train, chosen)
+    parts = []
+    for name, given in (("qrels", qrels), ("dev", dev)):
+        if given is not None:
+            known = Qrels(given.grades if isinstance(given, Qrels) else given, name).known(vectors, documents)
+            rows = vectors.select([vectors.row_of[q] for q in known.grades])
+            parts.append(Queries(rows, known.judged(rows, documents), np.full(len(rows), -1)))
+    train, chosen = parts if len(parts) == 2 else held_out(parts[0], seed)
+    return Learning(documents, train, chosen)
+
+
