@@ -84,8 +84,8 @@ class Index(Protocol):
         """Length of every document's prefix. (N,)"""
         ...
 
-    def centred_tails(self, width: int) -> NDArray[np.float32]:
-        """Length of every document's tail beyond `width`, measured from the mean tail of all documents. (N,)"""
+    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> NDArray[np.float32]:
+        """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
         ...
 
     @property

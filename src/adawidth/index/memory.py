@@ -24,7 +24,7 @@ class MemoryIndex:
         for start, block in documents.blocks():
             rotation.apply(block, out=self.rows[start : start + len(block)])
         self._norms: dict[int, NDArray[np.float32]] = {}
-        self._tails: dict[int, NDArray[np.float32]] = {}
+        self._blocks: dict[tuple[int, int, bool], NDArray[np.float32]] = {}
 
     @property
     def documents(self) -> Vectors:
@@ -47,11 +47,13 @@ class MemoryIndex:
         """Mean of all documents. (D,)"""
         return np.asarray(self.rows.mean(axis=0, dtype=np.float64), np.float32)
 
-    def centred_tails(self, width: int) -> NDArray[np.float32]:
-        """Length of every document's tail beyond `width`, measured from the mean tail of all documents. (N,)"""
-        if width not in self._tails:
-            self._tails[width] = np.linalg.norm(self.rows[:, width:] - self.centre[width:], axis=1)
-        return self._tails[width]
+    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> NDArray[np.float32]:
+        """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
+        key = (begin, end, centred)
+        if key not in self._blocks:
+            block = self.rows[:, begin:end]
+            self._blocks[key] = np.linalg.norm(block - self.centre[begin:end] if centred else block, axis=1)
+        return self._blocks[key]
 
     def search(self, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
