@@ -104,8 +104,8 @@ class Vectors:
     def _check_rows(self) -> None:
         longest, shortest = 0.0, np.inf
         for start in range(0, len(self), BLOCK):
-            block = np.asarray(self.values[start : start + BLOCK], np.float32)
             with np.errstate(over="ignore"):
+                block = np.asarray(self.values[start : start + BLOCK], np.float32)
                 norms = np.linalg.norm(block, axis=1)
             for bad, what in ((~np.isfinite(norms), "NaN or infinite values"), (norms == 0, "only zeros")):
                 if bad.any():
@@ -204,13 +204,16 @@ class Qrels:
                 f"{self.name}: query {q!r} names document {d!r}, which has no vector; {len(unknown)} of {total} judgements "
                 f"name documents that are not in {documents.name}: encode them, or leave them out with --skip-unknown"
             )
-        log.warning("%s: left out %d queries and %d of %d judgements without a vector", self.name, len(strangers), len(unknown), total)
         kept = {
-            q: {d: g for d, g in grades.items() if d in documents.row_of}
+            q: known
             for q, grades in self.grades.items()
-            if q in queries.row_of
+            if q in queries.row_of and (known := {d: g for d, g in grades.items() if d in documents.row_of})
         }
-        return replace(self, grades={q: grades for q, grades in kept.items() if grades})
+        left = total - sum(map(len, kept.values()))
+        log.warning(
+            "%s: left out %d of %d queries and %d of %d judgements without a vector", self.name, len(self) - len(kept), len(self), left, total
+        )
+        return replace(self, grades=kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,11 +295,14 @@ class Dataset:
     def learning(self, *, labels: bool = True, seed: int = 0) -> Learning:
         """Train and dev queries. Without a dev split about 15 % of train (see `held_out`) is it; without labels queries alone."""
         if labels and "train" not in self.qrels:
-            raise DataError(f"{self.name}: no labels for the train split (found {sorted(self.qrels)}): add qrels/train.tsv, or use --no-labels")
+            found = ", ".join(sorted(self.qrels)) or "none"
+            raise DataError(f"{self.name}: no labels for the train split, found {found}: add qrels/train.tsv, or use --no-labels")
         train = self.split("train") if "train" in self.qrels else self._unlabelled()
-        if "dev" in self.qrels:
-            dev = self.split("dev")
-        else:
+        dev = self.split("dev") if "dev" in self.qrels else None
+        self._refuse_leaks(train, dev)
+        if len(train) < (2 if dev is None else 1):
+            raise DataError(f"{self.name}: {len(train)} queries are left to fit on, the others are held back: add queries or a train split")
+        if dev is None:
             train, dev = held_out(train, seed)
         if not labels:
             train, dev = (replace(part, judged=None) for part in (train, dev))
@@ -306,6 +312,15 @@ class Dataset:
         if split not in self.qrels:
             raise OptionError(f"{self.name} has no split {split!r}; it has {', '.join(sorted(self.qrels)) or 'none (no labels)'}")
         return self.qrels[split]
+
+    def _refuse_leaks(self, *parts: Queries | None) -> None:
+        tested = self.qrels["test"].grades if "test" in self.qrels else {}
+        leaks = [q for part in parts if part is not None for q in part.vectors.ids if q in tested]
+        if leaks:
+            raise LeakError(
+                f"{self.name}: query {leaks[0]!r} is in the test split and in train or dev; {len(leaks)} of {len(tested)} test queries "
+                "are: keep each in one split"
+            )
 
     def _unlabelled(self) -> Queries:
         """All queries that no labelled split holds back for testing."""

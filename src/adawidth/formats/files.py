@@ -40,6 +40,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         size = path.stat().st_size
         raise DataError(f"{path}: damaged or cut off behind line {number} ({size} bytes, {error}): fetch or write it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: can't be read: {error.strerror}") from None
 
 
 @contextmanager
@@ -124,7 +126,7 @@ def _written(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, None):  # NumPy's short writes carry no number
             reason = "the disk is full: free some space or choose another --out"
         else:
             reason = f"{error.strerror or error}: choose another --out"

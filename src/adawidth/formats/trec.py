@@ -73,9 +73,9 @@ def write_run(path: StrPath, queries: Sequence[Id], hits: Hits, tag: str = "adaw
         raise DataError(f"{path}: {len(queries)} query ids but answers to {len(hits)} queries: give one id an answer")
 
     def text() -> Iterator[str]:
-        for query, documents, scores in zip(queries, hits.ids, hits.scores, strict=True):
+        for query, documents, rows, scores in zip(queries, hits.ids, hits.rows, hits.scores, strict=True):
             above, above_id = np.float32(np.inf), ""
-            for rank, (document, score) in enumerate(zip(documents, scores, strict=False), 1):
+            for rank, (document, score) in enumerate(zip(documents, scores[rows >= 0], strict=True), 1):
                 name = _column(document, path, tsv=False)
                 score = min(np.float32(score), above)
                 if score == above and name > above_id:

@@ -40,7 +40,10 @@ def read_found(path: Path) -> Found:
         raise DataError(f"{path}: vectors are read from {', '.join(READERS)} files, this is {path.suffix or 'without a suffix'}")
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
-    values, ids = READERS[path.suffix](path)
+    try:
+        values, ids = READERS[path.suffix](path)
+    except OSError as error:
+        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
     beside = existing(path.with_suffix(".ids"))
     return values, read_ids(beside) if ids is None and beside else ids
 
@@ -143,7 +146,7 @@ def _ids(stored: NDArray[Any] | None) -> list[str] | None:
     """Ids from an array of them, or from their lines as UTF-8 bytes (safetensors has no strings)."""
     if stored is None:
         return None
-    return stored.tobytes().decode().split("\n") if stored.dtype == np.uint8 else [str(identifier) for identifier in stored.tolist()]
+    return stored.tobytes().decode().split("\n") if stored.dtype == np.uint8 else [str(name) for name in stored.astype(np.str_)]
 
 
 def _read_parquet(path: Path) -> Found:
@@ -157,8 +160,9 @@ def _read_parquet(path: Path) -> Found:
         found = ", ".join(f"{field.name} ({field.type})" for field in table.schema)
         raise DataError(f"{path}: expected one column of lists of floats, found {len(lists)} among {found}")
     column = table[lists[0]].combine_chunks()
-    if column.null_count or column.flatten().null_count:
-        raise DataError(f"{path}: column {lists[0]!r} has empty (null) entries: drop or re-encode them")
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise DataError(f"{path}: row {row} of column {lists[0]!r} is empty, {column.null_count} are: drop or re-encode them")
     widths = np.diff(column.offsets.to_numpy()) if hasattr(column, "offsets") else np.array([column.type.list_size])
     if len(np.unique(widths)) > 1:
         row = int(np.flatnonzero(widths != widths[0])[0])

@@ -1,0 +1,60 @@
+"""The compiled loops against plain NumPy."""
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given, settings
+
+from adawidth import kernels
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    queries=st.integers(0, 4),
+    documents=st.integers(1, 300),
+    k=st.integers(1, 320),
+    levels=st.sampled_from([1, 2, 7, 10**6]),
+)
+def test_top_k_is_a_sort_cut_short(seed: int, queries: int, documents: int, k: int, levels: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = (rng.integers(-levels, levels, size=(queries, documents)) / levels).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.05] = -np.inf  # documents that are never returned
+    ranks = rng.permutation(documents)
+    expected = np.array([np.lexsort((ranks, -row))[:k] for row in scores], np.int64).reshape(queries, min(k, documents))
+    np.testing.assert_array_equal(kernels.top_k(scores, ranks, k), expected)
+
+
+def test_top_k_of_rising_falling_and_equal_scores() -> None:
+    ranks = np.arange(50)
+    rising = np.arange(50, dtype=np.float32)
+    scores = np.stack([rising, -rising, np.zeros_like(rising)])
+    found = kernels.top_k(scores, ranks, 5)
+    assert found.tolist() == [[49, 48, 47, 46, 45], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), width=st.integers(1, 200))
+def test_extend_adds_the_products_of_the_coordinates_in_between(seed: int, width: int) -> None:
+    rng = np.random.default_rng(seed)
+    queries = rng.standard_normal((3, width)).astype(np.float32)
+    rows = rng.standard_normal((40, width)).astype(np.float32)
+    candidates = rng.integers(40, size=(3, 9))
+    keep = rng.random((3, 9)) < 0.7
+    begin, end = rng.integers(width + 1, size=(2, 3))  # some queries go nowhere: their end is not beyond their begin
+    sums = rng.standard_normal((3, 9)).astype(np.float32)
+    expected = sums.astype(np.float64)
+    for q in range(3):
+        for c in range(9):
+            if keep[q, c]:
+                part = slice(begin[q], end[q])
+                expected[q, c] += queries[q, part].astype(np.float64) @ rows[candidates[q, c], part]
+    kernels.extend(queries, rows, candidates, keep, begin, end, sums)
+    np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_extend_leaves_the_dropped_and_the_padding_alone() -> None:
+    queries, rows = np.ones((1, 32), np.float32), np.ones((4, 32), np.float32)
+    sums = np.array([[5.0, 6.0, 7.0]], np.float32)
+    keep = np.array([[True, False, False]])
+    kernels.extend(queries, rows, np.array([[2, 1, -1]]), keep, np.array([0]), np.array([32]), sums)
+    assert sums.tolist() == [[37.0, 6.0, 7.0]]
