@@ -23,19 +23,19 @@ def paired_start(reflections: int, width: int, seed: int) -> Tensor:
 
 
 def wy_factors(u: Tensor) -> tuple[Tensor, Tensor]:
-    """V (D, F) with unit columns and the upper triangular T (F, F) of the product of reflections in the rows of u (F, D)."""
+    """V (D, F) with unit columns and the inverse of T (F, F) for the product of reflections in the rows of u (F, D)."""
     v = functional.normalize(u, dim=1).T
-    eye = torch.eye(v.shape[1], dtype=v.dtype)
-    return v, torch.linalg.solve_triangular(torch.triu(v.T @ v, diagonal=1) + 0.5 * eye, eye, upper=True)
+    return v, torch.triu(v.T @ v, diagonal=1) + 0.5 * torch.eye(v.shape[1], dtype=v.dtype)
 
 
 def rotate(x: Tensor, u: Tensor, width: int | None = None) -> Tensor:
     """The leading `width` coordinates of x Rᵀ, by whichever of the two equal ways is cheaper. (n, D) -> (n, m)"""
-    v, t = wy_factors(u)
+    v, inverse = wy_factors(u)
     width = v.shape[0] if width is None else width
     if 2 * v.shape[1] < width:  # x − ((x V) T) Vᵀ
-        return x[:, :width] - ((x @ v) @ t) @ v[:width].T
-    return x @ (torch.eye(v.shape[0], width, dtype=v.dtype) - v @ (t @ v[:width].T))
+        return x[:, :width] - torch.linalg.solve_triangular(inverse, x @ v, upper=True, left=False) @ v[:width].T
+    leading = torch.linalg.solve_triangular(inverse, v[:width].T, upper=True)  # T Vᵀ, its first columns
+    return x @ (torch.eye(v.shape[0], width, dtype=v.dtype) - v @ leading)
 
 
 def materialise(u: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Learning: rotations (torch), the taper's calibration (NumPy) and the router (LightGBM). Nothing here is needed to search."""

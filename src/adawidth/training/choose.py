@@ -1,0 +1,146 @@
+"""Choosing a rotation on dev queries: closed forms first, then a few learned ones; what ships is never worse on dev than a closed form.
+
+Every trial is recorded with its dev figures. Test queries have no way in: a Task is made of train and dev alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Learning
+from ..errors import OptionError
+from ..progress import progress
+from ..rotation import Rotation
+from .kyfan import best_kyfan, margin_matrix
+from .recipes import CLOSED_FORMS, LABELLED, PAPER, UNLABELLED, Recipe
+from .rotation import learn
+from .task import Curve, Task, mean
+
+RECIPES = ("auto", "paper", *CLOSED_FORMS)
+FEWEST_QUERIES = 32  # with fewer usable train queries nothing is learned by gradient
+SLACK = 2.0  # standard errors by which a learned rotation may trail a closed form at one width, on dev
+
+log = logging.getLogger("adawidth")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One rotation tried, with its dev curve; `recipe` is None for a closed form."""
+
+    name: str
+    rotation: Rotation
+    curve: Curve
+    recipe: Recipe | None = None
+    step: int = 0
+    steps: int = 0
+    detail: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """As the card shows it."""
+        figures = {str(m): float(values.mean()) for m, values in self.curve.items()}
+        return {"recipe": self.name, "steps": self.steps, "taken_at": self.step, "detail": self.detail, "dev": figures}
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The trial that ships, all that were tried, and why."""
+
+    chosen: Trial
+    trials: tuple[Trial, ...]
+    reason: str
+
+
+def choose_rotation(
+    pool: Learning,
+    moment: NDArray[np.float64],
+    *,
+    recipe: str = "auto",
+    reflections: int | None = None,
+    widths: tuple[int, ...] | None = None,
+    seed: int = 0,
+) -> Choice:
+    """Tries what the recipe names on the pooled task and takes the best on dev. `moment` is the documents' second moment."""
+    if recipe not in RECIPES:
+        raise OptionError(f"there is no recipe {recipe!r}; there are {', '.join(RECIPES)}")
+    pca = Rotation.principal(moment, "pca")
+    if not len(pool.train) or not len(pool.dev):
+        return _without_queries(pool, pca, recipe)
+    task = Task.of(pool, width=64, shortlist=500) if recipe == "paper" else Task.of(pool)
+    if recipe == "identity" or recipe == "pca":
+        rotation = pca if recipe == "pca" else Rotation.identity(task.width)
+        trial = Trial(recipe, rotation, task.dev_curve(rotation))
+        return Choice(trial, (trial,), "as asked")
+    closed = _closed_forms(task, moment, pca, seed)
+    if recipe == "kyfan":
+        return Choice(closed[-1], tuple(closed), "as asked")
+    recipes = [PAPER] if recipe == "paper" else list(LABELLED if task.labelled else UNLABELLED)
+    recipes = [replace(r, reflections=reflections or r.reflections, widths=widths or r.widths) for r in recipes]
+    trials = [*closed, *_learned(recipes, closed, task, seed)]
+    if recipe == "paper":
+        return Choice(trials[-1], tuple(trials), "as asked")
+    return _best(trials)
+
+
+def _closed_forms(task: Task, moment: NDArray[np.float64], pca: Rotation, seed: int) -> list[Trial]:
+    """identity, pca and kyfan, in this order."""
+    identity = Rotation.identity(task.width)
+    kyfan, eta, curve = best_kyfan(task, margin_matrix(task, seed=seed), moment)
+    return [
+        Trial("identity", identity, task.dev_curve(identity)),
+        Trial("pca", pca, task.dev_curve(pca)),
+        Trial("kyfan", kyfan, curve, detail=f"η = {eta:g}"),
+    ]
+
+
+def _learned(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) -> list[Trial]:
+    usable = len(task.candidates.usable())
+    if usable < FEWEST_QUERIES:
+        log.warning("%d usable train queries, at least %d are needed to learn by gradient: only closed forms were tried", usable, FEWEST_QUERIES)
+        return []
+    starts = {trial.name: trial.rotation for trial in closed}
+    trials = []
+    with progress("learning rotations", sum(r.steps for r in recipes)) as tick:
+        for recipe in recipes:
+            learned = learn(recipe, starts[recipe.start], task, seed, tick)
+            tick(recipe.steps - learned.steps)
+            curve = task.dev_curve(learned.rotation)
+            trials.append(Trial(recipe.name, learned.rotation, curve, recipe, learned.step, learned.steps, f"from {recipe.start}"))
+    return trials
+
+
+def _best(trials: list[Trial]) -> Choice:
+    """The best mean on dev among those that trail no closed form at any width by more than chance."""
+    closed = [trial for trial in trials if trial.recipe is None]
+    allowed = [trial for trial in trials if trial.recipe is None or not any(_trails(trial, other) for other in closed)]
+    chosen = max(allowed, key=lambda trial: mean(trial.curve))
+    if chosen.recipe is None:
+        reason = f"No learned rotation was better on dev than {chosen.name}, so that one ships."
+        log.warning("%s", reason)
+    else:
+        reason = f"Best mean on dev ({mean(chosen.curve):.4f}) of {len(trials)} tried, and behind no closed form at any width by more than chance."
+    return Choice(chosen, tuple(trials), reason)
+
+
+def _trails(trial: Trial, other: Trial) -> bool:
+    for m, values in trial.curve.items():
+        difference = values - other.curve[m]
+        error = float(difference.std()) / math.sqrt(max(len(difference), 1))
+        if difference.mean() < -SLACK * error - 1e-12:
+            return True
+    return False
+
+
+def _without_queries(pool: Learning, pca: Rotation, recipe: str) -> Choice:
+    if recipe not in ("auto", "pca", "identity"):
+        raise OptionError(f"the recipe {recipe} needs train and dev queries, there are {len(pool.train)} and {len(pool.dev)}: use --recipe pca")
+    rotation = Rotation.identity(pca.width) if recipe == "identity" else pca
+    reason = "There are no queries to learn from or choose on: PCA needs none, but nothing says how good it is here; a few hundred queries would."
+    log.warning("%s", reason)
+    trial = Trial(rotation.kind, rotation, {})
+    return Choice(trial, (trial,), reason)

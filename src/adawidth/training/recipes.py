@@ -1,0 +1,45 @@
+"""Recipes: what a rotation is learned with. `paper` is the paper's own; `auto` tries a few and lets dev queries choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CLOSED_FORMS = ("identity", "pca", "kyfan")
+MOST_REFLECTIONS = 512  # twice the widest trained width: any change of the leading 256 coordinates is within reach (methods 2.3)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to learn a rotation: where it starts, what it minimises, on which candidates, for how long."""
+
+    name: str
+    start: str  # the closed form it starts from
+    reflections: int | None = None  # None: the encoder width, at most MOST_REFLECTIONS
+    widths: tuple[int, ...] = (32, 64, 128, 256)
+    rank: float = 1.0  # weight of the rank loss
+    score: float = 0.0  # λ₁, the paper's score loss
+    geometry: float = 0.0  # λ₂, the paper's geometry loss
+    kl: float = 0.0  # weight of the KL term to the frozen scores
+    private: int = 0  # candidates each query has for itself
+    shared: int = 0  # negatives each query adds to the candidates that the whole batch shares
+    rate: float = 1e-3
+    steps: int = 1_500
+    batch: int = 128
+    theta: float = 0.05
+
+    def even_reflections(self, width: int) -> int:
+        """The number of reflections for this encoder width; they come in pairs."""
+        return self.reflections or (min(width, MOST_REFLECTIONS) // 2) * 2
+
+
+PAPER = Recipe("paper", start="identity", reflections=64, widths=(64, 128, 256), score=2.0, geometry=8.0, private=32)
+
+LABELLED = (
+    Recipe("rank", start="kyfan", shared=6, steps=800),
+    Recipe("rank+kl", start="kyfan", kl=1.0, shared=6, steps=800),
+    Recipe("rank+4kl", start="kyfan", kl=4.0, shared=6, steps=800),
+)
+UNLABELLED = (
+    Recipe("kl", start="pca", rank=0.0, kl=1.0, shared=6, steps=800),
+    Recipe("top1+kl", start="pca", rank=0.5, kl=1.0, shared=6, steps=800),
+)

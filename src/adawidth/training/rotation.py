@@ -1,0 +1,127 @@
+"""Learning one rotation by gradient descent on products of reflections, on top of a closed-form start.
+
+    R = R_learned R_start,     AdamW, gradients clipped at 5, 5 % linear warm-up then cosine to zero (methods 2.5).
+
+Every `LOOK` steps dev queries are ranked; the best look is kept and `PATIENCE` looks without a better one end the run.
+Budgets are counted in steps, never in seconds, so that a seed gives the same rotation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from ..data import Rows
+from ..progress import Tick
+from ..rotation import Rotation
+from .householder import materialise, paired_start, rotate, verify
+from .losses import geometry_loss, kl_loss, rank_loss, score_loss
+from .recipes import Recipe
+from .task import Task, mean
+
+LOOK = 100
+PATIENCE = 5
+LOOKED_AT = 500  # dev queries ranked at each look
+CLIP = 5.0
+WARM_UP = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A learned rotation and the step it was taken at."""
+
+    rotation: Rotation
+    step: int
+    steps: int
+
+
+def learn(recipe: Recipe, start: Rotation, task: Task, seed: int = 0, tick: Tick = lambda steps=1, note="": None) -> Learned:
+    """The rotation at the best look on dev; the start itself is the first look."""
+    rng = np.random.default_rng(seed)
+    usable = task.candidates.usable()
+    u = paired_start(recipe.even_reflections(task.width), task.width, seed)
+    verify(u)
+    u = functional.normalize(u, dim=1).requires_grad_(True)
+    queries, documents = (torch.from_numpy(start.apply(x)) for x in (task.queries, task.documents))
+    optimiser = torch.optim.AdamW([u], lr=recipe.rate, weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, recipe.steps))
+    looked_at = task.without_dev_beyond(LOOKED_AT)
+    best, best_at, best_score = start, 0, mean(looked_at.dev_curve(start))
+    batches = _batches(usable, recipe.batch, rng)
+    step = 0
+    for step in range(1, recipe.steps + 1):
+        loss = _loss(recipe, task, next(batches), queries, documents, u, rng)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_([u], CLIP)
+        optimiser.step()
+        schedule.step()
+        tick()
+        if step % LOOK == 0 or step == recipe.steps:
+            found = _materialised(u, start, recipe.name)
+            score = mean(looked_at.dev_curve(found))
+            if score > best_score:
+                best, best_at, best_score = found, step, score
+            elif step - best_at >= PATIENCE * LOOK:
+                break
+    verify(u)
+    return Learned(Rotation(best.matrix, recipe.name), best_at, step)
+
+
+def _loss(recipe: Recipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, u: Tensor, rng: np.random.Generator) -> Tensor:
+    """The recipe's objective on one batch, mean over its widths."""
+    widths = [m for m in recipe.widths if m <= task.width] or [task.width]
+    if recipe.private:
+        rows, mask = task.candidates.private(batch, recipe.private, rng)  # (B, c)
+    else:
+        rows, mask = task.candidates.shared(batch, recipe.shared, rng)  # (c,), (B, c)
+    q, d = queries[batch], documents[rows.reshape(-1)]
+    both = rotate(torch.cat([q, d]), u, widths[-1])
+    q_all, d_all = both[: len(q)], both[len(q) :]
+    d_full = d.reshape(*rows.shape, -1)
+    positive, teacher = torch.from_numpy(mask), _scores(q, d_full)
+    total = torch.zeros(())
+    for m in widths:
+        prefix_q = functional.normalize(q_all[:, :m], dim=-1)
+        scores = _scores(prefix_q, functional.normalize(d_all[:, :m], dim=-1).reshape(*rows.shape, m))
+        if recipe.rank:
+            total = total + recipe.rank * rank_loss(scores, positive, recipe.theta)
+        if recipe.score:
+            total = total + recipe.score * score_loss(scores, teacher)
+        if recipe.geometry:
+            total = total + recipe.geometry * geometry_loss(prefix_q, q)
+        if recipe.kl:
+            total = total + recipe.kl * kl_loss(scores, teacher, recipe.theta)
+    return total / len(widths)
+
+
+def _scores(q: Tensor, d: Tensor) -> Tensor:
+    """Inner products with candidates of one's own (B, c, m) or shared ones (c, m). -> (B, c)"""
+    return torch.einsum("bm,bcm->bc", q, d) if d.dim() == 3 else q @ d.T
+
+
+def _batches(usable: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows]:
+    """Batches without end: a new order each time round, the remainder carried over."""
+    left = np.empty(0, np.int64)
+    while True:
+        while len(left) < size:
+            left = np.concatenate([left, rng.permutation(usable)])
+        yield left[:size]
+        left = left[size:]
+
+
+def _rate(step: int, steps: int) -> float:
+    warm = max(1, round(WARM_UP * steps))
+    return min(1.0, (step + 1) / warm) * 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps)))
+
+
+def _materialised(u: Tensor, start: Rotation, kind: str) -> Rotation:
+    learned: NDArray[np.float64] = materialise(u).numpy()
+    return Rotation((learned @ start.matrix.astype(np.float64)).astype(np.float32), kind)

@@ -1,0 +1,83 @@
+"""One retrieval task in memory: documents, train queries with their candidates, and the dev curve that every choice is made by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import kernels
+from ..data import Judged, Learning, unit
+from ..metrics import Measure, evaluate
+from ..rotation import Rotation
+from .candidates import Candidates, nearest
+
+DEV_WIDTHS = (32, 48, 64, 96, 128, 192, 256)
+DEPTH = 10
+
+Curve = dict[int, NDArray[np.float64]]  # width -> nDCG@10 of every dev query
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What training works on. Without labels the frozen ranking stands in: its first document teaches, its first ten judge."""
+
+    documents: NDArray[np.float32]  # (N, D) unit rows
+    queries: NDArray[np.float32]  # (n, D) train
+    candidates: Candidates
+    judged: Judged  # of the train queries
+    dev: NDArray[np.float32]
+    dev_judged: Judged
+    dev_own: NDArray[np.int64]
+    labelled: bool
+
+    @classmethod
+    def of(cls, learning: Learning, *, width: int | None = None, shortlist: int = 200) -> Task:
+        """Mines the train queries' shortlists: by the leading `width` coordinates, or by all of them."""
+        documents = learning.documents.all()
+        train, dev = learning.train, learning.dev
+        judged, dev_judged = train.judged, dev.judged
+        if judged is None or dev_judged is None:
+            judged = frozen_top(train.vectors.all(), documents, 1, train.own)
+            dev_judged = frozen_top(dev.vectors.all(), documents, DEPTH, dev.own)
+        candidates = Candidates.mine(train, documents, judged, width=width, shortlist=shortlist)
+        queries = train.vectors.all()
+        return cls(documents, queries, candidates, judged, dev.vectors.all(), dev_judged, dev.own, learning.labelled)
+
+    @property
+    def width(self) -> int:
+        """The encoder width D."""
+        return int(self.documents.shape[1])
+
+    def without_dev_beyond(self, most: int) -> Task:
+        """The same task with at most so many dev queries (evenly spaced): for the looks during training."""
+        pick = np.unique(np.linspace(0, len(self.dev) - 1, min(most, len(self.dev))).astype(np.int64))
+        return replace(self, dev=self.dev[pick], dev_judged=self.dev_judged.select(pick), dev_own=self.dev_own[pick])
+
+    def dev_curve(self, rotation: Rotation, widths: tuple[int, ...] = DEV_WIDTHS) -> Curve:
+        """nDCG@10 of every dev query at each width, all documents ranked."""
+        widths = tuple(m for m in widths if m < self.width) or (self.width,)
+        queries = rotation.apply(self.dev, max(widths))
+        documents = rotation.apply(self.documents, max(widths))
+        measure, ranks = Measure.parse(f"nDCG@{DEPTH}"), np.arange(len(documents))
+        curve: Curve = {}
+        for m in widths:
+            prefix = unit(documents[:, :m])
+            scores = queries[:, :m] @ prefix.T
+            own = np.flatnonzero(self.dev_own >= 0)
+            scores[own, self.dev_own[own]] = -np.inf
+            curve[m] = evaluate([measure], kernels.top_k(scores, ranks, DEPTH), self.dev_judged)[str(measure)]
+        return curve
+
+
+def frozen_top(queries: NDArray[np.float32], documents: NDArray[np.float32], k: int, own: NDArray[np.int64]) -> Judged:
+    """The frozen encoder's own first k documents as judgements: what stands in for labels."""
+    rows = nearest(queries, documents, k, own)
+    offsets = np.arange(len(rows) + 1) * rows.shape[1]
+    return Judged(offsets, rows.ravel(), np.ones(rows.size))
+
+
+def mean(curve: Curve) -> float:
+    """Mean over queries and widths: the one number that recipes are compared by."""
+    return float(np.mean([values.mean() for values in curve.values()]))
