@@ -1,0 +1,51 @@
+"""Real vectors that travel with the package, for the demo and the tests: docstrings of Python's standard library and of NumPy.
+
+A query is the first sentence of a docstring, its document the object's name and the rest. Only vectors, ids and labels are
+stored; the texts are looked up in the Python that runs this. `python -m adawidth.bundled.make` made the data.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from adawidth.bundled.text import docstring_of, document_text, query_text, resolve
+
+ENCODER = "minilm"
+QUERY_PREFIX = "q:"
+
+__all__ = ["ENCODER", "path", "query_text_of", "text_of"]
+
+
+def path() -> Path:
+    """The dataset folder, in the layout that `load_dataset` reads; its only encoder is "minilm"."""
+    return Path(__file__).parent / "docstrings"
+
+
+def text_of(document_id: str) -> str | None:
+    """A bundled document's text (`statistics.median`), or None where this Python or this NumPy has no such object. Never raises."""
+    docstring = _docstring(document_id)
+    return document_text(document_id, docstring) if docstring else None
+
+
+def query_text_of(query_id: str) -> str | None:
+    """A bundled query's text (`q:statistics.median`), or None where this Python or this NumPy has no such object. Never raises."""
+    if not isinstance(query_id, str) or not query_id.startswith(QUERY_PREFIX):
+        return None
+    return query_text(_docstring(query_id.removeprefix(QUERY_PREFIX))) or None
+
+
+def _docstring(name: str) -> str:
+    """The cleaned docstring; empty for names that are not bundled, so that no caller can have anything else imported."""
+    if not isinstance(name, str) or name not in _document_ids():
+        return ""
+    try:
+        return docstring_of(resolve(name))
+    except Exception:  # an import may fail in any way on a Python built without some library
+        return ""
+
+
+@cache
+def _document_ids() -> frozenset[str]:
+    ids = path() / "embeddings" / ENCODER / "corpus.ids"
+    return frozenset(ids.read_text(encoding="utf-8").splitlines()) if ids.is_file() else frozenset()
