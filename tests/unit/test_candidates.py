@@ -1,0 +1,85 @@
+"""What training queries are shown: positives always, negatives never relevant, own documents never."""
+
+import numpy as np
+import pytest
+
+from adawidth.data import Judged, Learning, Queries, Vectors, unit
+from adawidth.training.candidates import Candidates, nearest
+from adawidth.training.pool import sample
+
+N, D, Q = 300, 40, 30
+
+
+@pytest.fixture(scope="module")
+def task():
+    rng = np.random.default_rng(0)
+    documents = unit(rng.standard_normal((N, D)))
+    queries = Vectors.of(unit(documents[:Q] + 0.5 * rng.standard_normal((Q, D))))
+    judged = Judged.of([{i: 1.0, (i + 50) % N: 2.0, (i + 100) % N: 0.0} for i in range(Q)])
+    return documents, Queries(queries, judged, np.arange(Q) + 200), judged
+
+
+def test_nearest_is_brute_force_without_own(task):
+    documents, queries, _ = task
+    scores = queries.vectors.all() @ documents.T
+    scores[np.arange(Q), queries.own] = -np.inf
+    assert np.array_equal(nearest(queries.vectors.all(), documents, 7, queries.own), np.argsort(-scores, axis=1)[:, :7])
+
+
+@pytest.mark.parametrize("width", [None, 32])
+def test_negatives_are_never_relevant_nor_the_query_itself(task, width):
+    documents, queries, judged = task
+    mined = Candidates.mine(queries, documents, judged, width=width, shortlist=60)
+    vectors = queries.vectors.all()
+    for i in range(Q):
+        own = mined.negatives[i, : mined.counts[i]]
+        assert not np.isin(own, judged.positives(i)).any()
+        assert queries.own[i] not in own
+        scores = documents[own] @ vectors[i]
+        assert (np.diff(scores) <= 1e-6).all()  # hardest first by the full-width score
+    assert (mined.counts >= 58).all()
+
+
+def test_private_candidates(task):
+    documents, queries, judged = task
+    mined = Candidates.mine(queries, documents, judged, width=32, shortlist=60)
+    rows, mask = mined.private(np.arange(Q), 32, np.random.default_rng(0))
+    assert rows.shape == mask.shape == (Q, 32)
+    for i in range(Q):
+        assert set(rows[i][mask[i]]) == set(judged.positives(i))
+        assert not np.isin(rows[i][~mask[i]], judged.positives(i)).any()
+        assert np.array_equal(rows[i][2:17], mined.negatives[i, :15])  # the hardest half
+        assert len(set(rows[i])) == 32
+
+
+def test_private_candidates_repeat_where_the_shortlist_is_short(task):
+    documents, queries, judged = task
+    mined = Candidates.mine(queries, documents, judged, width=32, shortlist=5)
+    rows, mask = mined.private(np.arange(Q), 32, np.random.default_rng(0))
+    assert rows.shape == (Q, 32)
+    assert mask.sum() == 2 * Q
+
+
+def test_shared_candidates(task):
+    documents, queries, judged = task
+    mined = Candidates.mine(queries, documents, judged, shortlist=60)
+    batch = np.array([3, 7, 11])
+    rows, mask = mined.shared(batch, 6, np.random.default_rng(0))
+    assert (np.diff(rows) > 0).all()
+    for place, query in enumerate(batch):
+        assert set(rows[mask[place]]) == set(judged.positives(query)) & set(rows)
+        assert set(judged.positives(query)) <= set(rows)
+
+
+def test_pool_keeps_the_positives_and_moves_the_judgements(task):
+    documents, queries, judged = task
+    learning = Learning(Vectors.of(documents), queries.select(np.arange(20)), queries.select(np.arange(20, 30)))
+    small = sample(learning, seed=0, floats=120 * D)
+    assert len(small.documents) <= 120
+    for part, whole in ((small.train, learning.train), (small.dev, learning.dev)):
+        for i in range(len(part)):
+            kept = [small.documents.ids[row] for row in part.judged.positives(i)]
+            assert kept == [learning.documents.ids[row] for row in whole.judged.positives(i)]
+            assert small.documents.ids[part.own[i]] == whole.own[i]
+    assert np.allclose(small.documents.all(), documents[np.array(small.documents.ids)])
+    assert sample(learning).documents.ids == list(range(N))  # what fits is kept whole
