@@ -1,0 +1,226 @@
+"""The taper: the candidate set thins out as the width grows.
+
+Within one query's shortlist the score at the target width is, but for noise, linear in the prefix score: slope β, noise σ,
+fitted once for each width (training/taper.py). A candidate survives width m if its prefix score is at least that of the k-th
+best less z √2 σ / β. z is the one knob; a budget or a quality becomes a z by curves measured on dev.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError
+from ..stage import Decision, Stage
+
+DEFAULT_QUALITY = 0.99
+
+Values = NDArray[np.float64]
+
+log = logging.getLogger("adawidth")
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How prefix scores foretell the score at the target width, from one start width on."""
+
+    ladder: tuple[int, ...]  # from the start width to the target width
+    beta: Values  # slope, one for each ladder width but the last
+    sigma: Values  # noise, likewise
+
+    @cached_property
+    def bands(self) -> Values:
+        """√2 σ / β: how far, at z = 1, a survivor's prefix score may lie below the k-th best; infinite where the slope is not positive."""
+        bands = np.full(len(self.beta), np.inf)
+        np.divide(np.sqrt(2) * self.sigma, self.beta, out=bands, where=self.beta > 0)
+        return bands
+
+
+@dataclass(frozen=True, eq=False)
+class Taper:
+    """At each ladder width those within z bands of the k-th best go on; z = inf keeps all, a ladder of one width reads nothing more."""
+
+    calibration: Calibration
+    z: float
+    k: int = 10
+    name = "taper"
+
+    def __post_init__(self) -> None:
+        if not self.z >= 0:
+            raise OptionError(f"z = {self.z} is below 0")
+
+    @property
+    def start(self) -> int:
+        """The width at which every document is scanned."""
+        return self.calibration.ladder[0]
+
+    def decide(self, stage: Stage) -> Decision:
+        """Survivors go on to the next ladder width; at the target width every query stops."""
+        ladder = np.array(self.calibration.ladder, np.int64)
+        place = np.searchsorted(ladder, stage.widths)  # (Q,)
+        scores = np.where(stage.alive, stage.scores, -np.inf)
+        k = min(self.k, scores.shape[1])
+        kth = -np.partition(-scores, k - 1, axis=1)[:, k - 1]
+        keep = stage.alive & (scores >= (kth - self.reach[place])[:, None])
+        return Decision(keep, ladder[np.minimum(place + 1, len(ladder) - 1)])
+
+    @cached_property
+    def reach(self) -> Values:
+        """How far below the k-th best a survivor may lie, for each ladder width; at the last one nothing is dropped."""
+        bands = np.append(self.calibration.bands, np.inf)
+        reach = np.full(len(bands), np.inf)
+        np.multiply(self.z, bands, out=reach, where=np.isfinite(bands) & np.isfinite(self.z))
+        return reach
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """What the taper cost and kept on dev at a grid of z, from one start width and for one k."""
+
+    k: int
+    z: Values  # (Z,) ascending, the last one infinite
+    widths: Values  # (Z,) mean width
+    quality: Values  # (Z,) share kept of the target width's nDCG@k, or of its top k
+
+    def within(self, budget: float) -> tuple[float, float] | None:
+        """The largest z whose mean width is at most the budget, and its quality; none if even z = 0 costs more."""
+        if self.widths[0] > budget:
+            return None
+        z = float(np.interp(budget, self.widths[:-1], self.z[:-1])) if budget < self.widths[-1] else np.inf
+        return z, float(self.quality[-1] if np.isinf(z) else np.interp(z, self.z[:-1], self.quality[:-1]))
+
+    def keeping(self, quality: float) -> tuple[float, float] | None:
+        """The smallest z from which on the quality is kept, and its mean width; none if it is nowhere."""
+        held = np.minimum.accumulate(self.quality[::-1])[::-1] >= quality
+        if not held.any():
+            return None
+        first = int(np.argmax(held))
+        return float(self.z[first]), float(self.widths[first])
+
+    @property
+    def best(self) -> float:
+        """The highest quality that some z and all above it keep."""
+        return float(np.minimum.accumulate(self.quality[::-1]).max())
+
+
+@dataclass(frozen=True, eq=False)
+class TaperModel:
+    """What a fit stores of the taper: calibrations and dev curves from each start width to one target width."""
+
+    labelled: bool  # whether quality is a share of nDCG (else of the target width's top k)
+    calibrations: tuple[Calibration, ...]  # by start width, ascending
+    curves: tuple[tuple[Curve, ...], ...]  # of each calibration, by k, ascending
+    fixed: Mapping[int, float]  # quality of each fixed width, every document ranked
+
+    @property
+    def target(self) -> int:
+        """The target width h*."""
+        return self.calibrations[0].ladder[-1]
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The start widths."""
+        return tuple(calibration.ladder[0] for calibration in self.calibrations)
+
+    def policy(
+        self,
+        budget: float | None = None,
+        quality: float | None = None,
+        start: int | None = None,
+        k: int = 10,
+        z: float | None = None,
+    ) -> Taper:
+        """The taper with one knob set: a budget (mean width, an upper bound on dev), a quality (.99 without any) or z itself.
+
+        Without a start width the better one on dev is taken: higher quality within the budget, lower mean width for the quality.
+        """
+        if sum(value is not None for value in (budget, quality, z)) > 1:
+            raise OptionError("give one of budget, quality and z")
+        if start is not None and start not in self.starts:
+            raise OptionError(f"start width {start} was not calibrated; there are {', '.join(map(str, self.starts))}")
+        choices = [i for i in range(len(self.starts)) if start is None or self.starts[i] == start]
+        if z is not None:
+            return Taper(self.calibrations[choices[-1]], z, k)
+        if budget is not None:
+            return self._within(budget, choices, k)
+        return self._keeping(DEFAULT_QUALITY if quality is None else quality, choices, k)
+
+    def fixed_width(self, quality: float) -> int:
+        """The smallest width up to the target that keeps the quality on dev without a policy."""
+        check_quality(quality)
+        widths = sorted(self.fixed)
+        held = np.minimum.accumulate([self.fixed[width] for width in reversed(widths)])[::-1] >= quality
+        return widths[int(np.argmax(held))] if held.any() else self.target
+
+    def _within(self, budget: float, choices: list[int], k: int) -> Taper:
+        least = self.starts[choices[0]]
+        if not least <= budget <= self.target:
+            raise OptionError(f"budget {budget:g} is not between the start width {least} and the target width {self.target}")
+        found = {i: point for i in choices if (point := self._curve(i, k).within(budget)) is not None}
+        if not found:
+            cheapest = min(float(self._curve(i, k).widths[0]) for i in choices)
+            log.warning("budget %g is below %.1f, the least that a taper to %d costs: fixed width %d", budget, cheapest, self.target, least)
+            return Taper(Calibration((least,), np.empty(0), np.empty(0)), 0.0, k)
+        best = max(found, key=lambda i: found[i][1])
+        return Taper(self.calibrations[best], found[best][0], k)
+
+    def _keeping(self, quality: float, choices: list[int], k: int) -> Taper:
+        check_quality(quality)
+        found = {i: point for i in choices if (point := self._curve(i, k).keeping(quality)) is not None}
+        if not found:
+            best = max(choices, key=lambda i: self._curve(i, k).best)
+            reachable = self._curve(best, k).best
+            log.warning("quality %g is not reached on dev; %.4f is, from width %d: taken", quality, reachable, self.starts[best])
+            quality, found = reachable, {best: self._curve(best, k).keeping(reachable) or (np.inf, 0.0)}
+        best = min(found, key=lambda i: found[i][1])
+        return Taper(self.calibrations[best], found[best][0], k)
+
+    def _curve(self, i: int, k: int) -> Curve:
+        """The curve measured for the smallest k that is at least this one: a smaller k never costs more."""
+        fitting = [curve for curve in self.curves[i] if curve.k >= k]
+        if fitting:
+            return fitting[0]
+        log.warning("k = %d is above %d, the largest that budget and quality were measured for", k, self.curves[i][-1].k)
+        return self.curves[i][-1]
+
+    def config(self) -> dict[str, Any]:
+        """What goes into config.json."""
+        return {
+            "target": self.target,
+            "labelled": self.labelled,
+            "ladders": [list(calibration.ladder) for calibration in self.calibrations],
+            "ks": [curve.k for curve in self.curves[0]],
+            "fixed": {str(width): value for width, value in self.fixed.items()},
+        }
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """What goes into model.safetensors: per start width β, σ and the curves (K, Z)."""
+        tensors: dict[str, NDArray[Any]] = {}
+        for calibration, curves in zip(self.calibrations, self.curves, strict=True):
+            part = {"beta": calibration.beta, "sigma": calibration.sigma}
+            part |= {name: np.stack([getattr(curve, name) for curve in curves]) for name in ("z", "widths", "quality")}
+            tensors |= {f"{calibration.ladder[0]}.{name}": values for name, values in part.items()}
+        return tensors
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Self:
+        """The model that `config` and `tensors` came from."""
+        calibrations, curves = [], []
+        for ladder in config["ladders"]:
+            part = {name: tensors[f"{ladder[0]}.{name}"] for name in ("beta", "sigma", "z", "widths", "quality")}
+            calibrations.append(Calibration(tuple(ladder), part["beta"], part["sigma"]))
+            curves.append(tuple(Curve(k, *(part[name][i] for name in ("z", "widths", "quality"))) for i, k in enumerate(config["ks"])))
+        fixed = {int(width): float(value) for width, value in config["fixed"].items()}
+        return cls(bool(config["labelled"]), tuple(calibrations), tuple(curves), fixed)
+
+
+def check_quality(quality: float) -> None:
+    """Refuses a quality outside (0, 1]."""
+    if not 0 < quality <= 1:
+        raise OptionError(f"quality {quality:g} is not above 0 and at most 1")

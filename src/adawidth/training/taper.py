@@ -1,0 +1,147 @@
+"""Fitting the taper: calibration without labels, the target width, and what each z costs and keeps on dev. NumPy only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Judged, Rows
+from ..index import MemoryIndex
+from ..metrics import Measure, evaluate
+from ..policies.base import LADDER, ladder_from
+from ..policies.taper import Calibration, Curve, Taper, TaperModel, Values
+from ..search import SHORTLIST, run
+from ..stage import Decision, Index, Stage
+
+STARTS = (32, 64)
+KS = (10, 100)  # the k that budget and quality are measured for
+GRID = np.append(np.arange(0.0, 4.01, 0.25), [5.0, 6.0, np.inf])  # z
+NEAREST = 200  # candidates of a query that the least squares see
+QUERIES = 500  # calibration queries used, at most
+
+log = logging.getLogger("adawidth")
+
+Queries = NDArray[np.float32]  # (Q, D), rotated
+
+
+def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
+    """β and σ of every ladder width but the last (the target), by least squares within each query's nearest candidates at the first.
+
+    Needs no labels. `own` is the row of a document that is not among a query's candidates, -1 for none.
+    """
+    scores, alive = [], np.empty(0, bool)
+    for stage in _read_all(index.search(queries, ladder[0], nearest, own), ladder):
+        scores.append(_centred(stage))
+        alive = stage.alive
+    target, count = scores[-1], max(1, int(alive.sum()))
+    beta, sigma = np.zeros(len(ladder) - 1), np.zeros(len(ladder) - 1)
+    for i, prefix in enumerate(scores[:-1]):
+        energy = float((prefix * prefix).sum())
+        beta[i] = float((prefix * target).sum()) / energy if energy > 0 else 0.0
+        sigma[i] = np.sqrt(((target - beta[i] * prefix) ** 2).sum() / count)
+    return Calibration(tuple(ladder), beta, sigma)
+
+
+def documents_as_queries(index: MemoryIndex, count: int = QUERIES, seed: int = 0) -> tuple[Queries, Rows]:
+    """Documents to calibrate with where there are no queries, and their rows, so that none finds itself."""
+    rows = np.sort(np.random.default_rng(seed).choice(len(index.rows), min(count, len(index.rows)), replace=False))
+    return index.rows[rows], rows
+
+
+def fit_taper(
+    index: Index,
+    calibration: Queries,
+    dev: Queries,
+    judged: Judged | None = None,
+    *,
+    calibration_own: Rows | None = None,
+    own: Rows | None = None,
+    target: int | None = None,
+    ladder: Sequence[int] = LADDER,
+    starts: Sequence[int] = STARTS,
+    shortlist: int = SHORTLIST,
+) -> TaperModel:
+    """Calibrates on some queries and measures on others, both rotated; `judged` are labels of the dev queries.
+
+    The target width is the one given, else the encoder width, or with labels the width that ranks the dev queries best.
+    """
+    depth = min(max(KS), len(index.documents))
+    widths = ladder_from(min((*starts, index.width)), index.width, ladder)
+    rankings = {width: index.search(dev, width, depth, own).candidates for width in widths}
+    if target is None:
+        target = index.width if judged is None else best_width(rankings, judged)
+    rankings = {width: ranking for width, ranking in rankings.items() if width <= target}
+    if target not in rankings:
+        rankings[target] = index.search(dev, target, depth, own).candidates
+    starts = [start for start in starts if start <= target] or [target]
+    some = slice(None, None, max(1, len(calibration) // QUERIES))
+    calibrations = tuple(
+        calibrate(
+            index, calibration[some], ladder_from(start, target, ladder), own=None if calibration_own is None else calibration_own[some]
+        )
+        for start in starts
+    )
+    if all(not fitted.sigma.any() and not fitted.beta.any() for fitted in calibrations):
+        log.warning("all scores are equal within each query: nothing to go on, the taper stays at its start width")
+        calibrations = tuple(Calibration(fitted.ladder[:1], np.empty(0), np.empty(0)) for fitted in calibrations[:1])
+        rankings = {calibrations[0].ladder[0]: rankings[calibrations[0].ladder[0]]}
+    reference = rankings[calibrations[0].ladder[-1]]
+    curves = []
+    for fitted in calibrations:
+        stage = index.search(dev, fitted.ladder[0], shortlist, own)
+        curves.append(tuple(_curve(stage, fitted, k, reference, judged) for k in KS if k <= depth or k == KS[0]))
+    fixed = {width: kept(ranking, reference, judged, KS[0]) for width, ranking in rankings.items()}
+    return TaperModel(judged is not None, calibrations, tuple(curves), fixed)
+
+
+def best_width(rankings: dict[int, Rows], judged: Judged) -> int:
+    """The smallest width whose nDCG@10 is within one standard error (of the paired difference) of the best width's."""
+    worth = {width: _ndcg(ranking, judged, 10) for width, ranking in sorted(rankings.items())}
+    best = max(worth.values(), key=lambda values: float(values.mean()))
+    for width, values in worth.items():
+        lost = best - values
+        if lost.mean() <= lost.std() / np.sqrt(max(1, len(lost))):
+            return width
+    raise AssertionError("the best width is within its own error")
+
+
+def kept(ranking: Rows, reference: Rows, judged: Judged | None, k: int) -> float:
+    """The share of the reference ranking's nDCG@k that a ranking has; without labels the share of its top k that it holds."""
+    if judged is not None:
+        whole = float(_ndcg(reference, judged, k).sum())
+        return float(_ndcg(ranking, judged, k).sum()) / whole if whole > 0 else 1.0
+    wanted = reference[:, :k]
+    held = (wanted[:, :, None] == ranking[:, None, :k]).any(axis=2) & (wanted >= 0)  # (Q, k)
+    return float(held.sum()) / max(1, int((wanted >= 0).sum()))
+
+
+def _ndcg(ranking: Rows, judged: Judged, k: int) -> Values:
+    measure = Measure("nDCG", k)
+    return evaluate([measure], ranking, judged)[str(measure)]
+
+
+def _curve(stage: Stage, calibration: Calibration, k: int, reference: Rows, judged: Judged | None) -> Curve:
+    """The taper run over a grid of z from one opened stage."""
+    points = []
+    for z in GRID.tolist():
+        done = run(stage, Taper(calibration, z, k))
+        points.append((float(done.mean_widths.mean()), kept(done.ranked(k)[0], reference, judged, k)))
+    widths, quality = np.array(points).T
+    return Curve(k, GRID.copy(), widths, quality)
+
+
+def _read_all(stage: Stage, ladder: Sequence[int]) -> Iterator[Stage]:
+    """The stage at every ladder width, nobody dropped."""
+    for width in ladder:
+        stage = stage.index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
+        yield stage
+
+
+def _centred(stage: Stage) -> Values:
+    """Scores less their mean within each query; 0 where there is no candidate. (Q, C)"""
+    scores = np.where(stage.alive, stage.scores, 0.0).astype(np.float64)
+    means = scores.sum(axis=1, keepdims=True) / np.maximum(stage.alive.sum(axis=1, keepdims=True), 1)
+    return np.where(stage.alive, scores - means, 0.0)

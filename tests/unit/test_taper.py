@@ -1,0 +1,161 @@
+"""Fitting the taper: calibration, target width, dev curves, and data that give it little or nothing to go on."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from adawidth.data import Dataset, Vectors, unit
+from adawidth.errors import OptionError
+from adawidth.index import MemoryIndex
+from adawidth.policies.taper import TaperModel
+from adawidth.rotation import Rotation
+from adawidth.search import by_stages, exhaustive
+from adawidth.training.taper import best_width, calibrate, documents_as_queries, fit_taper, kept
+
+
+@pytest.fixture(scope="module")
+def index(collection: Dataset) -> MemoryIndex:
+    return MemoryIndex(collection.documents, Rotation.pca(collection.documents))
+
+
+def rotated(collection: Dataset, split: str) -> np.ndarray:
+    return Rotation.pca(collection.documents).apply(collection.queries_of(split).all())
+
+
+@pytest.fixture(scope="module")
+def model(collection: Dataset, index: MemoryIndex) -> TaperModel:
+    return fit_taper(index, rotated(collection, "train"), rotated(collection, "dev"))
+
+
+def test_calibration_is_least_squares_within_queries(collection: Dataset, index: MemoryIndex):
+    queries = rotated(collection, "train")
+    fitted = calibrate(index, queries, (32, 48, 64), nearest=50)
+    near = index.search(queries, 32, 50)
+    prefix, target = (index.open(queries, near.candidates, width).scores.astype(np.float64) for width in (48, 64))
+    prefix, target = (scores - scores.mean(axis=1, keepdims=True) for scores in (prefix, target))
+    slope = np.polyfit(prefix.ravel(), target.ravel(), 1)[0]
+    assert fitted.beta[1] == pytest.approx(slope, abs=1e-5)
+    assert fitted.sigma[1] == pytest.approx((target - slope * prefix).std(), abs=1e-5)
+    assert fitted.sigma[1] < fitted.sigma[0]
+
+
+def test_without_labels_the_target_is_the_encoder_width(model: TaperModel):
+    assert model.target == 64
+    assert model.starts == (32, 64)
+    assert not model.labelled
+
+
+def test_curves_rise_to_the_target_width(model: TaperModel):
+    curve = model.curves[0][0]
+    assert (np.diff(curve.widths) >= 0).all()
+    assert curve.widths[-1] == model.target
+    assert curve.quality[-1] == 1.0  # the shortlist holds every document
+    assert model.fixed[64] == 1.0
+
+
+def test_the_best_width_is_the_smallest_within_an_error(collection: Dataset, index: MemoryIndex):
+    dev = collection.split("dev")
+    queries = rotated(collection, "dev")
+    rankings = {width: exhaustive(index, queries, width, 10).rows for width in (32, 48, 64)}
+    assert best_width({48: rankings[64], 64: rankings[64]}, dev.judged) == 48
+    worthless = np.full_like(rankings[64], -1)
+    assert best_width({32: worthless, 64: rankings[64]}, dev.judged) == 64
+
+
+def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: MemoryIndex):
+    dev = collection.split("dev")
+    fitted = fit_taper(index, rotated(collection, "train"), rotated(collection, "dev"), dev.judged, target=64)
+    hits = exhaustive(index, rotated(collection, "dev"), 32, 10)
+    full = exhaustive(index, rotated(collection, "dev"), 64, 10)
+    assert fitted.labelled
+    assert fitted.fixed[32] == pytest.approx(kept(hits.rows, full.rows, dev.judged, 10))
+
+
+def test_shares_of_the_top_k():
+    reference = np.array([[1, 2, 3], [4, 5, -1]])
+    assert kept(np.array([[3, 9, 1], [5, 4, -1]]), reference, None, 3) == pytest.approx(4 / 5)
+
+
+def test_documents_stand_in_for_queries_and_never_find_themselves(index: MemoryIndex):
+    queries, own = documents_as_queries(index, 50)
+    assert not (index.search(queries, 64, 5, own).candidates == own[:, None]).any()
+    fitted = fit_taper(index, queries, queries, calibration_own=own, own=own)
+    assert fitted.policy(budget=48).start == 32
+
+
+def test_a_budget_is_kept_and_a_quality_is_met(collection: Dataset, index: MemoryIndex, model: TaperModel):
+    dev = rotated(collection, "dev")
+    for budget in (40, 48, 60):
+        assert by_stages(index, dev, model.policy(budget=budget, start=32), 10).mean_width <= budget
+    full = exhaustive(index, dev, 64, 10).rows
+    for quality in (0.8, 0.95, 1.0):
+        assert kept(by_stages(index, dev, model.policy(quality=quality), 10).rows, full, None, 10) >= quality
+
+
+def test_constant_scores_fall_back_to_the_start_width(caplog: pytest.LogCaptureFixture):
+    index = MemoryIndex(Vectors.of(np.tile(unit(np.ones((1, 64))), (20, 1))), Rotation.identity(64))
+    queries = unit(np.ones((3, 64)))
+    with caplog.at_level(logging.WARNING):
+        fitted = fit_taper(index, queries, queries)
+    assert "nothing to go on" in caplog.text
+    hits = by_stages(index, queries, fitted.policy(), 5)
+    assert hits.mean_width == 32
+    assert (hits.rows >= 0).all()
+
+
+@pytest.mark.parametrize("documents", [1, 3, 12])
+def test_tiny_corpora(documents: int):
+    rng = np.random.default_rng(documents)
+    index = MemoryIndex(Vectors.of(unit(rng.standard_normal((documents, 48)))), Rotation.identity(48))
+    queries = unit(rng.standard_normal((4, 48)))
+    fitted = fit_taper(index, queries, queries)
+    hits = by_stages(index, queries, fitted.policy(quality=1.0), min(10, documents))
+    np.testing.assert_array_equal(hits.rows, exhaustive(index, queries, 48, min(10, documents)).rows)
+
+
+def test_a_narrow_encoder_has_one_width():
+    rng = np.random.default_rng(0)
+    index = MemoryIndex(Vectors.of(unit(rng.standard_normal((50, 32)))), Rotation.identity(32))
+    queries = unit(rng.standard_normal((5, 32)))
+    policy = fit_taper(index, queries, queries).policy()
+    assert by_stages(index, queries, policy, 10).mean_width == 32
+    assert policy.calibration.ladder == (32,)
+
+
+@pytest.mark.parametrize(
+    ("knob", "numbers"),
+    [({"budget": 20}, ("20", "32", "64")), ({"budget": 70}, ("70", "32", "64")), ({"budget": 48, "start": 64}, ("48", "64")),
+     ({"quality": 0.0}, ("0",)), ({"quality": 1.5}, ("1.5",)), ({"start": 40}, ("40", "32")), ({"z": -1.0}, ("-1",))],
+)  # fmt: skip
+def test_knobs_out_of_range_are_refused_with_both_numbers(model: TaperModel, knob: dict[str, float], numbers: tuple[str, ...]):
+    with pytest.raises(OptionError) as error:
+        model.policy(**knob)
+    assert all(number in str(error.value) for number in numbers)
+
+
+def test_one_knob_at_a_time(model: TaperModel):
+    with pytest.raises(OptionError, match="one of"):
+        model.policy(budget=48, quality=0.9)
+
+
+def test_a_budget_that_no_taper_meets_means_the_start_width(model: TaperModel, caplog: pytest.LogCaptureFixture):
+    policy = model.policy(budget=32, k=100)
+    assert policy.calibration.ladder == (32,)
+    assert "fixed width 32" in caplog.text
+
+
+def test_round_trip(model: TaperModel):
+    again = TaperModel.of(model.config(), model.tensors())
+    assert again.config() == model.config()
+    for name, tensor in model.tensors().items():
+        np.testing.assert_array_equal(again.tensors()[name], tensor)
+    for knob in ({"budget": 45}, {"quality": 0.9}, {}, {"z": 2.0}):
+        assert again.policy(**knob).z == model.policy(**knob).z
+    assert again.fixed_width(0.9) == model.fixed_width(0.9)
+
+
+def test_fixed_width_for_a_quality(model: TaperModel):
+    assert TaperModel(False, model.calibrations, model.curves, {32: 0.7, 48: 0.95, 64: 1.0}).fixed_width(0.9) == 48
+    assert TaperModel(False, model.calibrations, model.curves, {32: 0.99, 48: 0.95, 64: 1.0}).fixed_width(0.97) == 64
+    assert model.fixed[model.fixed_width(0.99)] >= 0.99
