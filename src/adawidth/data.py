@@ -209,10 +209,8 @@ class Qrels:
             for q, grades in self.grades.items()
             if q in queries.row_of and (known := {d: g for d, g in grades.items() if d in documents.row_of})
         }
-        left = total - sum(map(len, kept.values()))
-        log.warning(
-            "%s: left out %d of %d queries and %d of %d judgements without a vector", self.name, len(self) - len(kept), len(self), left, total
-        )
+        gone, left = len(self) - len(kept), total - sum(map(len, kept.values()))
+        log.warning("%s: left out %d of %d queries and %d of %d judgements without a vector", self.name, gone, len(self), left, total)
         return replace(self, grades=kept)
 
 
@@ -317,10 +315,8 @@ class Dataset:
         tested = self.qrels["test"].grades if "test" in self.qrels else {}
         leaks = [q for part in parts if part is not None for q in part.vectors.ids if q in tested]
         if leaks:
-            raise LeakError(
-                f"{self.name}: query {leaks[0]!r} is in the test split and in train or dev; {len(leaks)} of {len(tested)} test queries "
-                "are: keep each in one split"
-            )
+            both = f"{len(leaks)} of {len(tested)} test queries are"
+            raise LeakError(f"{self.name}: query {leaks[0]!r} is in the test split and in train or dev; {both}: keep each in one split")
 
     def _unlabelled(self) -> Queries:
         """All queries that no labelled split holds back for testing."""

@@ -167,7 +167,7 @@ def _read_parquet(path: Path) -> Found:
     if len(np.unique(widths)) > 1:
         row = int(np.flatnonzero(widths != widths[0])[0])
         raise DataError(f"{path}: row {row} is {widths[row]} wide, row 0 {widths[0]}: all vectors need one width")
-    values = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+    values = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), widths[0] if len(widths) else 0)
     ids = next((table[name].to_pylist() for name in ID_COLUMNS if name in table.column_names), None)
     return values, None if ids is None else [str(identifier) for identifier in ids]
 

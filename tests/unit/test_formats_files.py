@@ -1,0 +1,150 @@
+"""Nothing half-written ever stands under a final name."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from adawidth.errors import DataError, OptionError
+from adawidth.formats import atomic_file, atomic_folder
+from adawidth.formats.files import write_lines
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    target = tmp_path / "x.bin"
+    target.write_bytes(b"old")
+    with atomic_file(target) as file:
+        file.write(b"new")
+        file.flush()
+        assert target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def fail_after(error: type[BaseException], _: object) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_file_that_fails_leaves_the_old_one_and_nothing_else(error: type[BaseException], tmp_path: Path) -> None:
+    target = tmp_path / "x.bin"
+    target.write_bytes(b"old")
+    with pytest.raises(error), atomic_file(target) as file:
+        fail_after(error, file.write(b"half"))
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_new_file_has_the_usual_rights(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    write_lines(tmp_path / "ours", ["text"])
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DataError, match=r"x.txt: not written, the disk is full: free some space or choose another --out"):
+        write_lines(tmp_path / "x.txt", ["text"])
+    with pytest.raises(DataError, match=r"model: not written, the disk is full"), atomic_folder(tmp_path / "model") as folder:
+        (folder / "config.json").write_text("{}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"x.txt: not written, No such file or directory"):
+        write_lines(tmp_path / "nowhere" / "x.txt", ["text"])
+
+
+def fill(folder: Path, text: str) -> None:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "file").write_text(text)
+
+
+def content(folder: Path) -> str:
+    return (folder / "deep" / "file").read_text()
+
+
+def test_a_folder_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    target = tmp_path / "some" / "model"
+    with atomic_folder(target) as folder:
+        fill(folder, "new")
+        assert not target.exists()
+        assert folder.parent == target.parent  # the same disk
+    assert content(target) == "new"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_folder_that_exists_is_replaced_only_by_force(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    with atomic_folder(target) as folder:
+        fill(folder, "old")
+    with pytest.raises(OptionError, match=r"model exists: choose another --out or add --force"), atomic_folder(target):
+        pytest.fail("the block must not run")
+    with atomic_folder(target, force=True) as folder:
+        assert not list(folder.iterdir())
+        fill(folder, "new")
+        assert content(target) == "old"
+    assert content(target) == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_in_the_way_is_replaced_only_by_force(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    target.write_text("a file")
+    with pytest.raises(OptionError, match="exists"), atomic_folder(target):
+        pytest.fail("the block must not run")
+    with atomic_folder(target, force=True) as folder:
+        fill(folder, "new")
+    assert content(target) == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_folder_that_fails_keeps_the_old_one(error: type[BaseException], tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    with atomic_folder(target) as folder:
+        fill(folder, "old")
+    with pytest.raises(error), atomic_folder(target, force=True) as folder:
+        fail_after(error, fill(folder, "half"))
+    assert content(target) == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_whose_swap_fails_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "model"
+    with atomic_folder(target) as folder:
+        fill(folder, "old")
+    true_rename, renamed = Path.rename, []
+
+    def second_fails(self: Path, other: Path) -> Path:
+        renamed.append(self)
+        if len(renamed) == 2:
+            full()
+        return true_rename(self, other)
+
+    monkeypatch.setattr(Path, "rename", second_fails)
+    with pytest.raises(DataError, match="the disk is full"), atomic_folder(target, force=True) as folder:
+        fill(folder, "new")
+    assert len(renamed) == 3
+    assert content(target) == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with atomic_folder("model") as folder:
+        fill(folder, "new")
+    write_lines("x.txt", ["text"])
+    assert content(tmp_path / "model") == "new"
+    assert (tmp_path / "x.txt").read_text() == "text\n"
+
+
+def test_gzipped_text_is_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("a.gz", "b.gz"):
+        write_lines(tmp_path / name, ["one", "two"])
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
