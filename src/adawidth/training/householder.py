@@ -33,8 +33,9 @@ def rotate(x: Tensor, u: Tensor, width: int | None = None) -> Tensor:
     v, inverse = wy_factors(u)
     width = v.shape[0] if width is None else width
     if 2 * v.shape[1] < width:  # x − ((x V) T) Vᵀ
-        return x[:, :width] - torch.linalg.solve_triangular(inverse, x @ v, upper=True, left=False) @ v[:width].T
-    leading = torch.linalg.solve_triangular(inverse, v[:width].T, upper=True)  # T Vᵀ, its first columns
+        turned: Tensor = torch.linalg.solve_triangular(inverse, x @ v, upper=True, left=False)
+        return x[:, :width] - turned @ v[:width].T
+    leading: Tensor = torch.linalg.solve_triangular(inverse, v[:width].T, upper=True)  # T Vᵀ, its first columns
     return x @ (torch.eye(v.shape[0], width, dtype=v.dtype) - v @ leading)
 
 

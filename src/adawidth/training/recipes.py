@@ -22,6 +22,7 @@ class Recipe:
     kl: float = 0.0  # weight of the KL term to the frozen scores
     private: int = 0  # candidates each query has for itself
     shared: int = 0  # negatives each query adds to the candidates that the whole batch shares
+    imagined: bool = False  # adds one imagined query for each real one: another document moved as the query is from its positive
     rate: float = 1e-3
     steps: int = 1_500
     batch: int = 128
@@ -35,11 +36,11 @@ class Recipe:
 PAPER = Recipe("paper", start="identity", reflections=64, widths=(64, 128, 256), score=2.0, geometry=8.0, private=32)
 
 LABELLED = (
-    Recipe("rank", start="kyfan", shared=6, steps=800),
-    Recipe("rank+kl", start="kyfan", kl=1.0, shared=6, steps=800),
-    Recipe("rank+4kl", start="kyfan", kl=4.0, shared=6, steps=800),
+    Recipe("rank", start="kyfan", shared=6, steps=1_000),
+    Recipe("rank+kl", start="kyfan", kl=0.3, shared=6, steps=600),
+    Recipe("rank+kl, imagined", start="kyfan", kl=1.0, shared=6, imagined=True, steps=600),
 )
 UNLABELLED = (
-    Recipe("kl", start="pca", rank=0.0, kl=1.0, shared=6, steps=800),
-    Recipe("top1+kl", start="pca", rank=0.5, kl=1.0, shared=6, steps=800),
+    Recipe("kl", start="pca", rank=0.0, kl=1.0, shared=6, steps=600),
+    Recipe("top1+kl", start="kyfan", rank=0.5, kl=1.0, shared=6, steps=600),
 )

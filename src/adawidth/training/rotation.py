@@ -78,28 +78,41 @@ def learn(recipe: Recipe, start: Rotation, task: Task, seed: int = 0, tick: Tick
 def _loss(recipe: Recipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, u: Tensor, rng: np.random.Generator) -> Tensor:
     """The recipe's objective on one batch, mean over its widths."""
     widths = [m for m in recipe.widths if m <= task.width] or [task.width]
-    if recipe.private:
-        rows, mask = task.candidates.private(batch, recipe.private, rng)  # (B, c)
-    else:
-        rows, mask = task.candidates.shared(batch, recipe.shared, rng)  # (c,), (B, c)
-    q, d = queries[batch], documents[rows.reshape(-1)]
-    both = rotate(torch.cat([q, d]), u, widths[-1])
-    q_all, d_all = both[: len(q)], both[len(q) :]
-    d_full = d.reshape(*rows.shape, -1)
-    positive, teacher = torch.from_numpy(mask), _scores(q, d_full)
+    q, d, positive = _batch(recipe, task, batch, queries, documents, rng)  # (B, D), (B, c, D) or (c, D), (B, c)
+    both = rotate(torch.cat([q, d.reshape(-1, task.width)]), u, widths[-1])
+    q_all, d_all = both[: len(q)], both[len(q) :].reshape(*d.shape[:-1], -1)
+    teacher = _scores(q, d)
     total = torch.zeros(())
     for m in widths:
-        prefix_q = functional.normalize(q_all[:, :m], dim=-1)
-        scores = _scores(prefix_q, functional.normalize(d_all[:, :m], dim=-1).reshape(*rows.shape, m))
+        prefix = functional.normalize(q_all[:, :m], dim=-1)
+        scores = _scores(prefix, functional.normalize(d_all[..., :m], dim=-1))
         if recipe.rank:
             total = total + recipe.rank * rank_loss(scores, positive, recipe.theta)
         if recipe.score:
             total = total + recipe.score * score_loss(scores, teacher)
         if recipe.geometry:
-            total = total + recipe.geometry * geometry_loss(prefix_q, q)
+            total = total + recipe.geometry * geometry_loss(prefix, q)
         if recipe.kl:
             total = total + recipe.kl * kl_loss(scores, teacher, recipe.theta)
     return total / len(widths)
+
+
+def _batch(
+    recipe: Recipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, rng: np.random.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, their candidates (own or shared) and which of these are relevant."""
+    q = queries[batch]
+    if recipe.private:
+        rows, mask = task.candidates.private(batch, recipe.private, rng)
+        return q, documents[rows], torch.from_numpy(mask)
+    rows, mask = task.candidates.shared(batch, recipe.shared, rng)
+    d = documents[rows]
+    if recipe.imagined:  # a document, moved as a real query is from its positive: it is the answer to that query
+        relevant = (mask * rng.random(mask.shape)).argmax(axis=1)
+        answers = rng.integers(0, len(rows), len(batch))
+        q = torch.cat([q, functional.normalize(d[answers] + q - d[relevant], dim=-1)])
+        mask = np.concatenate([mask, np.arange(len(rows)) == answers[:, None]])
+    return q, d, torch.from_numpy(mask)
 
 
 def _scores(q: Tensor, d: Tensor) -> Tensor:

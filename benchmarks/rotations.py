@@ -1,0 +1,89 @@
+"""What does each rotation keep at each width? Test nDCG@10, every document ranked.
+
+    python benchmarks/rotations.py ../shared/datasets            (about an hour; writes results/rotations.json)
+
+Truncation, PCA and Ky Fan against `fit` with and without labels and the paper's recipe, three seeds, each collection with each
+encoder, the queries whose documents were never a positive beside all of them. Choices are made on dev inside `fit`; nothing
+here is chosen on test. Finished cells are kept in the JSON, so an interrupted run goes on where it stopped.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from models import datasets, fitted
+
+from adawidth import AdaWidth, Dataset, Rotation, bundled, load_dataset
+from adawidth.index import MemoryIndex
+from adawidth.metrics import Measure, evaluate
+from adawidth.search import exhaustive
+from adawidth.training.choose import choose_rotation
+from adawidth.training.pool import sample
+from adawidth.rotation import second_moment
+
+WIDTHS = (32, 48, 64, 96, 128, 192, 256)
+RESULTS = Path(__file__).parent / "results" / "rotations.json"
+NDCG = Measure.parse("nDCG@10")
+
+
+def figures(data: Dataset, rotation: Rotation, seen: frozenset) -> dict[str, dict[str, float]]:
+    """nDCG@10 by width, on all test queries and on the unseen ones."""
+    test, index = data.split("test"), MemoryIndex(data.documents, rotation)
+    queries = rotation.apply(test.vectors.all())
+    unseen = np.array([not seen.intersection(data.documents.ids[row] for row in test.judged.positives(i).tolist()) for i in range(len(test))])
+    out: dict[str, dict[str, float]] = {"all": {}, "unseen": {}}
+    for width in sorted({*(m for m in WIDTHS if m < data.documents.width), data.documents.width}):
+        values = evaluate([NDCG], exhaustive(index, queries, width, 10, test.own).rows, test.judged)[str(NDCG)]
+        out["all"][str(width)] = round(float(values.mean()), 4)
+        if unseen.any():
+            out["unseen"][str(width)] = round(float(values[unseen].mean()), 4)
+    return out
+
+
+def trained(data: Dataset, method: str, seed: int) -> AdaWidth:
+    if method == "paper":
+        return fitted(data, seed=seed, recipe="paper")
+    return fitted(data, seed=seed, labels=method == "adawidth")
+
+
+def rotation_of(data: Dataset, method: str, seed: int) -> tuple[Rotation, dict]:
+    if method == "truncation":
+        return Rotation.identity(data.documents.width), {}
+    if method == "pca":
+        return Rotation.pca(data.documents), {}
+    if method == "kyfan":
+        pool = sample(data.learning(seed=seed), seed)
+        return choose_rotation(pool, second_moment(data.documents), recipe="kyfan", seed=seed).chosen.rotation, {}
+    model = trained(data, method, seed)
+    return model.rotation, {"chosen": model.record["chosen"], "fit_seconds": model.record.get("fit_seconds")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--methods", default="truncation,pca,kyfan,adawidth,adawidth-no-labels,paper")
+    parser.add_argument("--only", default="", help="collection/encoder pairs, by comma")
+    parser.add_argument("--anew", action="store_true", help="measure cells again that the JSON has")
+    options = parser.parse_args()
+    done = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"command": "python benchmarks/rotations.py ../shared/datasets", "cells": {}}
+    collections = [*datasets(options.folder), load_dataset(bundled.path(), encoder="minilm")]
+    for data in collections:
+        if options.only and f"{data.name}/{data.encoder}" not in options.only.split(","):
+            continue
+        learning = data.learning()
+        seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
+        for method in options.methods.split(","):
+            for seed in range(1 if method in ("truncation", "pca") else options.seeds):
+                cell = f"{data.name}/{data.encoder}/{method}/{seed}"
+                if cell in done["cells"] and not options.anew:
+                    continue
+                rotation, facts = rotation_of(data, method, seed)
+                done["cells"][cell] = {**figures(data, rotation, seen), **facts}
+                RESULTS.write_text(json.dumps(done, indent=1) + "\n")
+                print(cell, done["cells"][cell], flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""From a task to everything a model holds: the rotation chosen on dev, the calibrated taper and the cross-fitted router."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Learning, Queries
+from ..errors import OptionError
+from ..index import MemoryIndex
+from ..policies.choose import Policies
+from ..policies.router import RouterModel
+from ..rotation import Rotation, second_moment
+from .choose import Choice, choose_rotation, made_again
+from .examples import Examples, examples
+from .pool import sample
+from .router import fit_router
+from .taper import documents_as_queries, fit_taper
+
+ROUTER_SHARE = 0.3  # of the train queries teach the router, with a rotation that has not seen them
+
+log = logging.getLogger("adawidth")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a fit gives."""
+
+    rotation: Rotation
+    policies: Policies
+    record: dict[str, Any]
+
+
+def fit_model(
+    learning: Learning,
+    *,
+    recipe: str = "auto",
+    reflections: int | None = None,
+    widths: Sequence[int] | None = None,
+    seed: int = 0,
+) -> Fitted:
+    """Learns from train, chooses on dev. Memory is bounded by the pool (see training/pool.py), not by the number of documents."""
+    if widths is not None and not all(1 <= m <= learning.documents.width for m in widths):
+        raise OptionError(f"widths {list(widths)} are not all between 1 and the encoder width {learning.documents.width}")
+    trained = None if widths is None else tuple(sorted(set(widths)))
+    pool = sample(learning, seed)
+    moment = second_moment(learning.documents, seed=seed)
+    choice = choose_rotation(pool, moment, recipe=recipe, reflections=reflections, widths=trained, seed=seed)
+    rotation = choice.chosen.rotation
+    index = MemoryIndex(pool.documents, rotation)
+    dev = rotation.apply(pool.dev.vectors.all()) if len(pool.dev) else np.empty((0, rotation.width), np.float32)
+    if len(pool.train) and len(pool.dev):
+        train = rotation.apply(pool.train.vectors.all())
+        learned = choice.chosen.recipe is not None or choice.chosen.name == "kyfan"
+        target = None if pool.labelled and learned else rotation.width  # a rotation without labels aims at the frozen ranking
+        taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
+        router = _router(pool, choice, moment, index, seed)
+    else:
+        log.warning("there are no queries: the taper is calibrated on documents, which is less exact")
+        asked, own = documents_as_queries(index, seed=seed)
+        half = len(asked) // 2
+        taper = fit_taper(index, asked[:half], asked[half:], calibration_own=own[:half], own=own[half:])
+        router = None
+    record = {
+        "recipe": recipe,
+        "labels": learning.labelled,
+        "seed": seed,
+        "documents": len(learning.documents),
+        "pool": len(pool.documents),
+        "train_queries": len(pool.train),
+        "dev_queries": len(pool.dev),
+        "dev_measure": "nDCG@10" if learning.labelled else "nDCG@10 against the frozen top 10",
+        "chosen": choice.chosen.name,
+        "reason": choice.reason,
+        "trials": [trial.record() for trial in choice.trials],
+        "target_width": taper.target,
+    }
+    return Fitted(rotation, Policies(rotation.width, taper, router), record)
+
+
+def _router(pool: Learning, choice: Choice, moment: NDArray[np.float64], index: MemoryIndex, seed: int) -> RouterModel | None:
+    """The paper's router, cross-fitted: what labels taught is learned again without the queries that teach the router."""
+    taught, teacher, rotation = pool.train, index, choice.chosen.rotation
+    if pool.labelled and choice.chosen.name not in ("identity", "pca"):
+        order = np.random.default_rng(seed).permutation(len(pool.train))
+        held = round(ROUTER_SHARE * len(order))
+        taught = pool.train.select(np.sort(order[:held]))
+        rotation = made_again(choice.chosen, replace(pool, train=pool.train.select(np.sort(order[held:]))), moment, seed)
+        teacher = MemoryIndex(pool.documents, rotation)
+    train = _examples(teacher, rotation, taught)
+    return fit_router(train, _examples(index, choice.chosen.rotation, pool.dev, noise=train.noise), seed=seed)
+
+
+def _examples(index: MemoryIndex, rotation: Rotation, queries: Queries, noise: float | None = None) -> Examples:
+    return examples(index, rotation.apply(queries.vectors.all()), queries.judged, own=queries.own, start=min(64, rotation.width), noise=noise)
