@@ -329,9 +329,9 @@ def test_a_disk_that_takes_no_more(suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"x{suffix}"
     file.write_bytes(b"old")
     script = (
-        "import sys, numpy as np; from adawidth.data import Vectors; from adawidth.formats import write_vectors; "
+        "import sys, numpy as np; from adawidth.data import Vectors, unit; from adawidth.formats import write_vectors; "
         "from adawidth.errors import DataError\n"
-        "vectors = Vectors.of(np.random.default_rng(0).random((100, 64)))\n"
+        "vectors = Vectors.of(unit(np.random.default_rng(0).random((100, 64))))\n"
         "try: write_vectors(sys.argv[1], vectors)\n"
         "except DataError as error: sys.exit(str(error))"
     )
