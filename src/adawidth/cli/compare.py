@@ -1,0 +1,75 @@
+"""adawidth compare"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, SkipUnknown, Split, labels_of
+from .output import emit, refuse_existing, say, table
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the commands of this file."""
+    app.command()(compare)
+
+
+def compare(
+    dataset: DatasetPath,
+    encoder: Encoder = None,
+    methods: Annotated[str, typer.Option("--methods", help="Methods, with commas between them.")] = "truncation,random,pca,kyfan,adawidth",
+    widths: Annotated[
+        str | None, typer.Option("--widths", help="Widths, with commas.  [default: 32,64,128,256,full]", show_default=False)
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often each method is fitted, with seeds 0, 1, …")] = 3,
+    split: Split = "test",
+    no_labels: NoLabels = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for results.json, which `report` draws.")] = None,
+    skip_unknown: SkipUnknown = False,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit several methods and rank a split's queries at several widths with each."""
+    from ..evaluation.compare import compare as compared
+    from ..evaluation.widths import parse_widths
+    from ..formats import atomic_folder, load_dataset
+
+    if out is not None:
+        refuse_existing(out, force)
+    asked = [name for name in methods.replace(",", " ").split() if name]
+    data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
+    parsed = None if widths is None else parse_widths(widths)
+    result = compared(data, asked, widths=parsed, seeds=seeds, split=split, labels=labels_of(no_labels)).to_json()
+    if out is not None:
+        with atomic_folder(out, force=force) as folder:
+            (folder / "results.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if as_json:
+        emit(result)
+        return
+    show(result)
+    if out is not None:
+        say(f"\nwritten: {out / 'results.json'}; adawidth report {out} --out report.html draws it")
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """Methods down, widths across, bytes per document (float32) under each width."""
+    cells = {(cell["method"], str(cell["width"])): cell for cell in result["summary"]}
+    methods = list(dict.fromkeys(method for method, _ in cells))
+    widths = list(dict.fromkeys(width for _, width in cells))
+    spread = any(cell["sd"] for cell in cells.values())
+    say(
+        f"{result['measure']}, {result['dataset']}, {result['encoder']}: {result['queries']} {result['split']} queries, "
+        f"{result['documents']} documents; frozen full width {result['frozen'][result['measure']]:.4f}"
+    )
+    bytes_per_document = [f"{4 * (result['encoder_width'] if width == 'full' else int(width)):,}" for width in widths]
+    rows = [["bytes per document", *bytes_per_document]]
+    rows += [[method, *(_figure(cells[method, width], spread) for width in widths)] for method in methods]
+    table(["method", *widths], rows)
+
+
+def _figure(cell: Mapping[str, Any], spread: bool) -> str:
+    return f"{cell['mean']:.4f} ± {cell['sd']:.4f}" if spread else f"{cell['mean']:.4f}"

@@ -1,0 +1,94 @@
+"""adawidth demo"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import Force
+from .output import refuse_existing, say
+
+if TYPE_CHECKING:
+    from ..data import Dataset
+    from ..model import AdaWidth
+
+WIDTHS = (32, 48, 64, 96, 128, 256, "full")
+EXAMPLES = 3
+ANSWERS = 3
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the commands of this file."""
+    app.command()(demo)
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for report.html and results.json.")] = Path("adawidth-demo"),
+    force: Force = False,
+) -> None:
+    """Fit, compare and search on real vectors that come with AdaWidth: docstrings of Python and NumPy."""
+    from .. import bundled
+    from ..evaluation import compare, evaluate
+    from ..evaluation.report import write_report
+    from ..formats import atomic_folder, load_dataset
+    from ..model import AdaWidth
+    from .compare import show as show_comparison
+    from .evaluate import by_stages
+
+    refuse_existing(out, force)
+    data = load_dataset(bundled.path())
+    say(f"{len(data.documents)} docstrings of Python and NumPy, {data.documents.width} coordinates each; a query is a first sentence.")
+    say("Learning a rotation from the train queries; the test queries are of other modules.\n")
+    model = AdaWidth.fit(data)
+    comparison = compare(data, ["truncation", "random", "pca", "kyfan", model], widths=WIDTHS).to_json()
+    evaluation = evaluate(model, data, widths=["auto"]).to_json()
+    show_comparison(comparison)
+    policy = evaluation["results"][-1]
+    say(f"\nBy stages, the width follows the query:\n{by_stages(policy)}")
+    examples = list(_examples(model, data))
+    for example in examples:
+        _show_example(example, data.documents.width)
+    with atomic_folder(out, force=force) as folder:
+        results = {**comparison, "evaluation": evaluation, "examples": examples}
+        (folder / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_report(folder / "report.html", results)
+    say(f"\nwritten: {out / 'report.html'}, {out / 'results.json'}")
+    say(
+        "\nYour own vectors: put corpus.npy, corpus.ids, queries.npy and queries.ids into DATASET/embeddings/ENCODER/, labels into\n"
+        "DATASET/qrels/train.tsv and test.tsv (query-id, corpus-id, score; or leave them out and add --no-labels), and type\n"
+        "  adawidth fit DATASET --out MODEL\n"
+        "  adawidth evaluate MODEL DATASET --widths 32,64,128,full,auto"
+    )
+
+
+def _examples(model: AdaWidth, data: Dataset) -> Iterator[dict[str, Any]]:
+    """Test queries, evenly spaced among those whose texts this Python has, with their answers at 64 coordinates and at all."""
+    from .. import bundled
+
+    queries, width = data.queries_of("test"), data.documents.width
+    known = [row for row, name in enumerate(queries.ids) if bundled.query_text_of(str(name))]
+    index = model.index(data.documents)
+    for row in known[len(known) // (2 * EXAMPLES) :: max(1, len(known) // EXAMPLES)][:EXAMPLES]:
+        asked = queries.select([row])
+        name = str(queries.ids[row])
+        yield {
+            "query": bundled.query_text_of(name),
+            "relevant": [str(document) for document in data.qrels["test"].grades[queries.ids[row]]],
+            "answers": {str(m): index.search(asked, ANSWERS, width=m, start=m).ids[0] for m in (64, width)},
+        }
+
+
+def _show_example(example: dict[str, Any], width: int) -> None:
+    from .. import bundled
+
+    say(f"\n“{' '.join(example['query'].split())}”")
+    for m, answers in example["answers"].items():
+        say(f"  {'at 64 coordinates' if m == '64' else f'at all {width}'}")
+        for document in answers:
+            text = bundled.text_of(document) or ""
+            first = " ".join(text.removeprefix(document).split())[:76]
+            say(f"    {'*' if document in example['relevant'] else ' '} {document:32} {first}")

@@ -1,0 +1,112 @@
+"""adawidth evaluate"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from .options import AsJson, DatasetPath, Encoder, ModelPath, SkipUnknown, Split
+from .output import emit, say, table
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the commands of this file."""
+    app.command()(evaluate)
+
+
+def evaluate(
+    model: ModelPath,
+    dataset: DatasetPath,
+    encoder: Encoder = None,
+    split: Split = "test",
+    widths: Annotated[
+        str | None, typer.Option("--widths", help="32,64,128,256,full,auto  [default: all but auto]", show_default=False)
+    ] = None,
+    measures: Annotated[str, typer.Option("--measures", help="nDCG@k, R@k, RR@k, AP@k.")] = "nDCG@10 R@100",
+    protocol: Annotated[str, typer.Option("--protocol", help="exhaustive, own-shortlist or frozen-shortlist.")] = "exhaustive",
+    policy: Annotated[str | None, typer.Option("--policy", help="taper, router, fixed or certify, for the width auto.")] = None,
+    budget: Annotated[float | None, typer.Option("--budget", help="Mean width a workload may spend.")] = None,
+    quality: Annotated[float | None, typer.Option("--quality", help="Share of the target width's quality to keep.")] = None,
+    start: Annotated[int | None, typer.Option("--start", help="Start width, 32 or 64.")] = None,
+    shortlist: Annotated[int, typer.Option("--shortlist", min=1, help="Candidates that stage 1 keeps.")] = 500,
+    transductive: Annotated[bool, typer.Option("--transductive", help="The paper's rule over the whole workload.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="The streaming controller, in query order.")] = False,
+    run: Annotated[Path | None, typer.Option("--run", help="Write the answers at the last of --widths as a TREC run.")] = None,
+    skip_unknown: SkipUnknown = False,
+    as_json: AsJson = False,
+) -> None:
+    """Rank a split's queries at several widths: what each width keeps and what it costs."""
+    from ..evaluation.evaluate import Protocol
+    from ..evaluation.evaluate import evaluate as evaluated
+    from ..evaluation.widths import FROZEN, parse_widths
+    from ..formats import load_dataset, write_run
+    from ..model import AdaWidth
+
+    result = evaluated(
+        AdaWidth.load(model),
+        load_dataset(dataset, encoder, skip_unknown=skip_unknown),
+        split=split,
+        widths=None if widths is None else parse_widths(widths),
+        measures=measures.split(),
+        protocol=cast(Protocol, protocol),
+        policy=policy,
+        budget=budget,
+        quality=quality,
+        start=start,
+        shortlist=shortlist,
+        transductive=transductive,
+        online=online,
+    )
+    if run is not None:
+        last = [point for point in result.results if point.width != FROZEN][-1]
+        write_run(run, result.query_ids, last.hits, tag=f"adawidth-{last.width}")
+    if as_json:
+        emit(result.to_json())
+    else:
+        show(result.to_json())
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """The table of an evaluation, and for a policy how it stands beside the fixed width."""
+    entries = result["results"]
+    measures = [name for name in entries[0] if "@" in name]
+    has_unseen = "unseen" in entries[0]
+    say(
+        f"{result['dataset']}, {result['encoder']}: {result['queries']} {result['split']} queries, "
+        f"{result['documents']} documents, {result['protocol']}"
+    )
+    rows = [
+        [
+            str(entry["width"]),
+            f"{entry['mean_width']:.1f}",
+            *(f"{entry[measure]:.4f}" for measure in measures),
+            *([_unseen(entry["unseen"], measures[0])] if has_unseen else []),
+            f"{entry['multiply_adds']:,}",
+        ]
+        for entry in entries
+    ]
+    unseen = [f"{measures[0]} unseen ({entries[0]['unseen']['queries']})"] if has_unseen else []
+    table(["width", "mean width", *measures, *unseen, "multiply-adds"], rows)
+    for entry in entries:
+        if entry["width"] == "auto":
+            say(by_stages(entry))
+
+
+def by_stages(entry: Mapping[str, Any]) -> str:
+    """What a policy did, in a few lines."""
+    fixed = entry["fixed"]
+    difference = fixed["difference"]
+    measure = difference["measure"]
+    steps = " → ".join(f"{count:.0f} at {width}" for width, count in entry["survivors"].items())
+    return (
+        f"{entry['policy']}: candidates read: {steps}; {100 * entry['escalated']:.0f} % of the queries read beyond {entry['start']}\n"
+        f"{measure} {entry[measure]:.4f} at a mean width of {entry['mean_width']:.1f}; fixed width {fixed['width']}: {fixed[measure]:.4f}; "
+        f"difference {difference['mean']:+.4f} (95 % interval {difference['low']:+.4f} to {difference['high']:+.4f})"
+    )
+
+
+def _unseen(figures: Mapping[str, Any], measure: str) -> str:
+    return "–" if figures[measure] is None else f"{figures[measure]:.4f}"

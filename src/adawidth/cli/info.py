@@ -1,0 +1,65 @@
+"""adawidth info"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import AsJson
+from .output import emit, say, table
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the commands of this file."""
+    app.command()(info)
+
+
+def info(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Model folder or dataset folder.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what a model folder or a dataset folder holds."""
+    from ..evaluation.facts import facts_of
+
+    facts = facts_of(path)
+    if as_json:
+        emit(facts)
+    elif facts["kind"] == "model":
+        _show_model(facts)
+    else:
+        _show_dataset(facts)
+
+
+def _show_model(facts: Mapping[str, Any]) -> None:
+    plain = {name: value for name, value in facts.items() if not isinstance(value, dict | list)}
+    for name, value in plain.items():
+        say(f"{name.replace('_', ' ')}: {value}")
+    taper, router = facts["taper"], facts["router"]
+    say(f"taper: from {' or '.join(map(str, taper['starts']))} to {taper['target']}")
+    say(f"router: {'none' if router is None else ', '.join(f'{name} {value}' for name, value in router.items())}")
+    if facts["trials"]:
+        say()
+        show_trials(facts)
+
+
+def show_trials(facts: Mapping[str, Any]) -> None:
+    """Every recipe tried with its dev figures."""
+    widths = sorted({int(m) for trial in facts["trials"] for m in trial["dev"]})
+    rows = [[trial["recipe"], *(f"{trial['dev'][str(m)]:.4f}" for m in widths if trial["dev"])] for trial in facts["trials"]]
+    if widths:
+        table([f"{facts['dev_measure']} on dev", *map(str, widths)], rows)
+
+
+def _show_dataset(facts: Mapping[str, Any]) -> None:
+    say(f"dataset: {facts['dataset']}")
+    say(f"queries are documents: {'yes' if facts['queries_are_documents'] else 'no'}\n")
+    names = ["documents", "queries", "encoder_width"]
+    table(["encoder", "documents", "queries", "width"], [[e["encoder"], *(f"{e[name]:,}" for name in names)] for e in facts["encoders"]])
+    if facts["splits"]:
+        say()
+        table(["split", "queries", "judgements"], [[s["split"], f"{s['queries']:,}", f"{s['judgements']:,}"] for s in facts["splits"]])
+    else:
+        say("no labels: fit with --no-labels")

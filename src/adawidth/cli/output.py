@@ -1,0 +1,50 @@
+"""What goes to standard output: one JSON object, or tables: drawn on a terminal, plain columns elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..errors import OptionError
+
+
+def emit(result: Mapping[str, Any]) -> None:
+    """One JSON object and nothing else."""
+    typer.echo(json.dumps(result, ensure_ascii=False))
+
+
+def say(line: str = "") -> None:
+    """A line of a result."""
+    typer.echo(line)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """The first column to the left, numbers to the right."""
+    if sys.stdout.isatty():
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+
+        drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for place, title in enumerate(header):
+            drawn.add_column(title, justify="right" if place else "left", no_wrap=True)
+        for row in rows:
+            drawn.add_row(*row)
+        Console(highlight=False).print(drawn)
+        return
+    widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
+    for row in (header, *rows):
+        cells = [cell.ljust(width) if not place else cell.rjust(width) for place, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        say("  ".join(cells).rstrip())
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Refuses, before any work is done, an --out that exists."""
+    if os.path.lexists(path) and not force:
+        raise OptionError(f"{path} exists: choose another --out or add --force")

@@ -1,0 +1,189 @@
+"""Methods side by side on one dataset, every document ranked at every width: the `compare` command as a function."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import metrics
+from ..baselines import REGISTRY, Baseline, Rotated, baseline
+from ..data import Dataset, Learning, Queries, Vectors
+from ..errors import OptionError
+from ..index import MemoryIndex
+from ..model import AdaWidth
+from ..progress import progress
+from ..rotation import Rotation
+from ..search import exhaustive
+from .points import Mask, on_unseen, unseen_queries
+from .widths import FULL, Width, in_numbers, usable_widths
+
+METHODS = ("truncation", "random", "pca", "kyfan", "adawidth")
+WIDTHS: tuple[Width, ...] = (32, 64, 128, 256, FULL)
+MEASURE = metrics.Measure("nDCG", 10)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method, fitted with one seed, at one width."""
+
+    method: str
+    seed: int
+    width: Width
+    quality: float  # nDCG@10
+    unseen: dict[str, Any] | None  # the same on unseen queries; None where nothing was learned from labels
+    parameters: int
+    fit_seconds: float
+    stored_floats_per_document: int
+
+    def to_json(self) -> dict[str, Any]:
+        """One entry of "results"."""
+        entry = {"method": self.method, "seed": self.seed, "width": self.width, str(MEASURE): self.quality}
+        if self.unseen is not None:
+            entry["unseen"] = self.unseen
+        return entry | {
+            "parameters": self.parameters,
+            "fit_seconds": self.fit_seconds,
+            "stored_floats_per_document": self.stored_floats_per_document,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every method, seed and width, and the frozen encoder's own full-width figure."""
+
+    dataset: str
+    encoder: str
+    encoder_width: int
+    split: str
+    queries: int
+    documents: int
+    frozen: float
+    results: tuple[Row, ...]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods, in the order asked for."""
+        return tuple(dict.fromkeys(row.method for row in self.results))
+
+    @property
+    def widths(self) -> tuple[Width, ...]:
+        """The widths, in the order asked for."""
+        return tuple(dict.fromkeys(row.width for row in self.results))
+
+    def figures(self, method: str, width: Width) -> list[float]:
+        """nDCG@10 of a method at a width, one figure a seed."""
+        return [row.quality for row in self.results if (row.method, row.width) == (method, width)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `adawidth compare --json` prints."""
+        cells = [(method, width, self.figures(method, width)) for method in self.methods for width in self.widths]
+        return {
+            "dataset": self.dataset,
+            "encoder": self.encoder,
+            "encoder_width": self.encoder_width,
+            "split": self.split,
+            "queries": self.queries,
+            "documents": self.documents,
+            "protocol": "exhaustive",
+            "measure": str(MEASURE),
+            "frozen": {str(MEASURE): self.frozen},
+            "results": [row.to_json() for row in self.results],
+            "summary": [{"method": m, "width": w, "mean": float(np.mean(f)), "sd": _spread(f)} for m, w, f in cells],
+        }
+
+
+def compare(
+    dataset: Dataset,
+    methods: Sequence[str | AdaWidth] = METHODS,
+    *,
+    widths: Sequence[Width] | None = None,
+    seeds: int = 1,
+    split: str = "test",
+    labels: bool | None = None,
+) -> Comparison:
+    """Fits each method with seeds 0, 1, … on train and dev and ranks the split at each of `widths` (default 32, 64, 128, 256, full).
+
+    Methods are names of the registry; a fitted model takes part as it is, once, under the name "adawidth". Without labels
+    (`labels=False`, or none for train) every method learns from documents and queries alone.
+    """
+    if seeds < 1:
+        raise OptionError(f"{seeds} seeds: at least 1 is needed")
+    unknown = [method for method in methods if isinstance(method, str) and method not in REGISTRY]
+    if unknown or not methods:
+        raise OptionError(f"there is no method {', '.join(map(repr, unknown)) or 'given'}; there are {', '.join(REGISTRY)}")
+    asked = usable_widths(widths, WIDTHS, dataset.documents.width)
+    labels = "train" in dataset.qrels if labels is None else labels
+    queries = dataset.split(split)
+    rows: list[Row] = []
+    with progress("comparing", len(methods) * seeds) as tick:
+        for seed in range(seeds):
+            learning = dataset.learning(labels=labels, seed=seed)
+            for method in dict.fromkeys(methods):
+                name = method if isinstance(method, str) else "adawidth"
+                tick(0, name)
+                if isinstance(method, str):
+                    rows += _rows(name, seed, learning, queries, asked)
+                elif seed == 0:
+                    rows += _rows(name, seed, learning, queries, asked, Rotated(method.rotation))
+                tick()
+    frozen = _quality(Rotated(Rotation.identity(dataset.documents.width)), dataset.documents, queries, dataset.documents.width)
+    ordered = sorted(rows, key=lambda row: _place(row.method, methods))
+    return Comparison(
+        dataset.name,
+        dataset.encoder,
+        dataset.documents.width,
+        split,
+        len(queries),
+        len(dataset.documents),
+        float(frozen.mean()),
+        tuple(ordered),
+    )
+
+
+def _rows(
+    name: str, seed: int, learning: Learning, queries: Queries, widths: Sequence[Width], given: Baseline | None = None
+) -> Iterator[Row]:
+    """One method at every width; `given` is fitted already."""
+    began = time.perf_counter()
+    method = given or baseline(name).fit(learning, seed)
+    seconds = 0.0 if given else time.perf_counter() - began
+    unseen: Mask | None = None
+    if learning.labelled and queries.judged is not None:
+        unseen = unseen_queries(queries.judged, learning.positives)
+    for width in widths:
+        m = in_numbers(width, learning.documents.width)
+        quality = _quality(method, learning.documents, queries, m)
+        yield Row(
+            method=name,
+            seed=seed,
+            width=width,
+            quality=float(quality.mean()),
+            unseen=None if unseen is None else on_unseen({str(MEASURE): quality}, unseen),
+            parameters=method.parameters,
+            fit_seconds=seconds,
+            stored_floats_per_document=method.stored_floats(m),
+        )
+
+
+def _quality(method: Baseline, documents: Vectors, queries: Queries, width: int) -> metrics.PerQuery:
+    """nDCG@10 of every query when all documents are ranked by cosine of what the method makes of them."""
+    assert queries.judged is not None  # a split has labels
+    encoded = np.concatenate([method.encode(block, "document", width) for _, block in documents.blocks()])
+    index = MemoryIndex(Vectors(encoded, documents.ids, documents.name), Rotation.identity(encoded.shape[1]))
+    asked = method.encode(queries.vectors.all(), "query", width)
+    hits = exhaustive(index, asked, encoded.shape[1], MEASURE.k, queries.own)
+    return metrics.evaluate([MEASURE], hits.rows, queries.judged)[str(MEASURE)]
+
+
+def _place(method: str, methods: Sequence[str | AdaWidth]) -> int:
+    names = [name if isinstance(name, str) else "adawidth" for name in methods]
+    return names.index(method)
+
+
+def _spread(figures: Sequence[float]) -> float:
+    """Standard deviation over the seeds, 0 for one."""
+    return float(np.std(figures, ddof=1)) if len(figures) > 1 else 0.0

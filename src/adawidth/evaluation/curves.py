@@ -1,0 +1,72 @@
+"""Quality against width, one curve a method, from the JSON that `evaluate` and `compare` print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .widths import AUTO, FROZEN, in_numbers
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A method's quality at each width, widths ascending, with the spread over seeds (0 for one)."""
+
+    name: str
+    widths: tuple[int, ...]
+    means: tuple[float, ...]
+    sds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A single operating point: what a policy reached at a mean width."""
+
+    name: str
+    mean_width: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Everything one picture shows."""
+
+    measure: str
+    curves: tuple[Curve, ...]
+    spots: tuple[Spot, ...]
+    frozen: float | None  # the frozen full-width figure, a line across
+    encoder_width: int
+
+
+def of_comparison(result: Mapping[str, Any]) -> Chart:
+    """From the object of `compare --json`."""
+    width = int(result["encoder_width"])
+    cells: dict[str, dict[int, tuple[float, float]]] = {}
+    for cell in result["summary"]:
+        cells.setdefault(cell["method"], {})[in_numbers(cell["width"], width)] = (cell["mean"], cell["sd"])
+    return Chart(
+        result["measure"], tuple(_curve(name, points) for name, points in cells.items()), (), result["frozen"][result["measure"]], width
+    )
+
+
+def of_evaluation(result: Mapping[str, Any]) -> Chart:
+    """From the object of `evaluate --json`; its first measure."""
+    width = int(result["encoder_width"])
+    entries = result["results"]
+    measure = next(name for name in entries[0] if "@" in name)
+    fixed = {in_numbers(entry["width"], width): (entry[measure], 0.0) for entry in entries if entry["width"] not in (AUTO, FROZEN)}
+    spots = tuple(Spot(entry["policy"], entry["mean_width"], entry[measure]) for entry in entries if entry["width"] == AUTO)
+    frozen = next((entry[measure] for entry in entries if entry["width"] == FROZEN), None)
+    return Chart(measure, (_curve("adawidth", fixed),) if fixed else (), spots, frozen, width)
+
+
+def of_record(record: Mapping[str, Any], width: int) -> Chart:
+    """From a model's record: the dev curve of every recipe tried."""
+    curves = [_curve(trial["recipe"], {int(m): (figure, 0.0) for m, figure in trial["dev"].items()}) for trial in record.get("trials", ())]
+    return Chart(str(record.get("dev_measure", "nDCG@10")), tuple(curves), (), None, width)
+
+
+def _curve(name: str, points: Mapping[int, tuple[float, float]]) -> Curve:
+    widths = tuple(sorted(points))
+    return Curve(name, widths, tuple(points[m][0] for m in widths), tuple(points[m][1] for m in widths))

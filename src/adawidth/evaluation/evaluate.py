@@ -1,0 +1,250 @@
+"""How good a model's rankings are at each width, and what they cost: the `evaluate` command as a function."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import metrics
+from ..data import Dataset, Hits, Queries, Rows
+from ..errors import DataError, OptionError
+from ..index import MemoryIndex
+from ..model import AdaWidth
+from ..policies import Fixed, Policy
+from ..policies.budget import Dial, Online
+from ..rotation import Rotation
+from ..search import SHORTLIST, by_stages, exhaustive
+from .points import Evaluation, Mask, Point, unseen_queries
+from .significance import paired_bootstrap
+from .watch import Watched
+from .widths import AUTO, FROZEN, FULL, Width, in_numbers, usable_widths
+
+Protocol = Literal["exhaustive", "own-shortlist", "frozen-shortlist"]
+
+WIDTHS: tuple[Width, ...] = (32, 64, 128, 256, FULL)
+MEASURES = ("nDCG@10", "R@100")
+MINED_AT = 64  # coordinates by which the shortlist protocols find their candidates
+TIES = 0.01  # share of queries with equal scores at a cut-off above which that is said
+
+log = logging.getLogger("adawidth")
+
+
+def evaluate(
+    model: AdaWidth,
+    dataset: Dataset,
+    *,
+    split: str = "test",
+    widths: Sequence[Width] | None = None,
+    measures: Sequence[str] = MEASURES,
+    protocol: Protocol = "exhaustive",
+    policy: str | None = None,
+    budget: float | None = None,
+    quality: float | None = None,
+    start: int | None = None,
+    shortlist: int = SHORTLIST,
+    transductive: bool = False,
+    online: bool = False,
+) -> Evaluation:
+    """The model's rankings of a split at each of `widths` (default 32, 64, 128, 256, full), and the frozen encoder's.
+
+    Protocols: `exhaustive` ranks every document at each width; `own-shortlist` the candidates that the model's own first
+    64 coordinates find; `frozen-shortlist` (the paper's) those of the frozen encoder's first 64. The width "auto", which any
+    option of a policy implies, scans at the start width and lets the policy read on; it is set beside the fixed width of the same mean.
+    """
+    if protocol not in get_args(Protocol):
+        raise OptionError(f"there is no protocol {protocol!r}; there are {', '.join(get_args(Protocol))}")
+    if dataset.documents.width != model.width:
+        raise DataError(
+            f"{dataset.documents.name}: vectors are {dataset.documents.width} wide, the model {model.width}: "
+            "use the encoder it was fitted for (--encoder)"
+        )
+    asked = usable_widths(widths, WIDTHS, model.width, (FULL, AUTO))
+    routed = any(option is not None for option in (policy, budget, quality, start)) or transductive or online
+    if routed and AUTO not in asked:
+        asked = (*asked, AUTO)
+    bench = _Bench(model, dataset, dataset.split(split), metrics.parse_measures(" ".join(measures)), protocol, shortlist)
+    results = [bench.fixed(width) for width in asked if width != AUTO] + [bench.frozen()]
+    if AUTO in asked:
+        if online:
+            chosen = _controller(model, policy, budget, start)
+        else:
+            chosen = model.policies.choose(
+                policy, budget=budget, quality=quality, start=start, k=bench.measures[0].k, transductive=transductive
+            )
+        results.append(bench.auto(chosen, {"budget": budget} if budget is not None else {} if quality is None else {"quality": quality}))
+    return Evaluation(
+        dataset.name,
+        dataset.encoder,
+        model.width,
+        split,
+        len(dataset.documents),
+        tuple(bench.queries.vectors.ids),
+        protocol,
+        tuple(results),
+    )
+
+
+def _controller(model: AdaWidth, policy: str | None, budget: float | None, start: int | None) -> Policy:
+    """The streaming controller over one of the model's policies."""
+    dials: dict[str, Dial | None] = {"taper": model.policies.taper, "router": model.policies.router}
+    dial = dials.get(policy or "taper")
+    if dial is None:
+        raise OptionError(
+            f"this model has no policy {policy!r} that can keep a budget online; use {' or '.join(name for name in dials if dials[name])}"
+        )
+    if budget is None:
+        raise OptionError("the online controller keeps to a budget: give one")
+    if start not in (None, dial.start):
+        raise OptionError(f"the online controller starts at {dial.start} here, not at {start}")
+    return Online(dial, budget)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Documents and queries under one rotation."""
+
+    index: MemoryIndex
+    queries: NDArray[np.float32]  # (Q, D)
+    rotates: bool  # whether turning a query costs anything
+
+    @classmethod
+    def of(cls, rotation: Rotation, dataset: Dataset, queries: Queries, rotates: bool) -> _Side:
+        return cls(MemoryIndex(dataset.documents, rotation), rotation.apply(queries.vectors.all()), rotates)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    """One split of a dataset, ready to be answered in several ways."""
+
+    model: AdaWidth
+    dataset: Dataset
+    queries: Queries
+    measures: tuple[metrics.Measure, ...]
+    protocol: Protocol
+    shortlist: int
+    _mined: dict[int, Rows] = field(default_factory=dict)
+
+    @cached_property
+    def turned(self) -> _Side:
+        """Under the model's rotation."""
+        return _Side.of(self.model.rotation, self.dataset, self.queries, rotates=True)
+
+    @cached_property
+    def plain(self) -> _Side:
+        """As the frozen encoder has it."""
+        return _Side.of(Rotation.identity(self.model.width), self.dataset, self.queries, rotates=False)
+
+    @cached_property
+    def unseen(self) -> Mask | None:
+        """Queries none of whose relevant documents was a positive in training."""
+        if not self.model.labelled or self.queries.judged is None:
+            return None
+        row_of = self.dataset.documents.row_of
+        return unseen_queries(self.queries.judged, np.array([row_of[d] for d in self.model.seen if d in row_of], np.int64))
+
+    @property
+    def depth(self) -> int:
+        """As deep as the deepest measure."""
+        return max(measure.k for measure in self.measures)
+
+    @property
+    def k(self) -> int:
+        """One more than that, to see ties."""
+        return min(self.depth + 1, len(self.dataset.documents))
+
+    @property
+    def candidates(self) -> int:
+        """The size of a shortlist."""
+        return min(max(self.shortlist, self.k), len(self.dataset.documents))
+
+    def fixed(self, width: Width) -> Point:
+        """Every query at one width."""
+        m = in_numbers(width, self.model.width)
+        return self._point(width, *self._at(self.turned, m), mean_width=m)
+
+    def frozen(self) -> Point:
+        """The encoder's own full-width ranking."""
+        return self._point(FROZEN, *self._at(self.plain, self.model.width), mean_width=self.model.width)
+
+    def auto(self, policy: Policy, asked: dict[str, float]) -> Point:
+        """As the policy reads, beside the fixed width of the same mean."""
+        watched = Watched(policy)
+        mined = self._shortlist(self.plain) if self.protocol == "frozen-shortlist" else None
+        hits = by_stages(
+            self.turned.index, self.turned.queries, watched, self.k, shortlist=self.candidates, own=self.queries.own, candidates=mined
+        )
+        queries, documents = len(self.queries), len(self.dataset.documents)
+        ends = watched.ends(queries)
+        rotation = self.model.width * sum(width * count for width, count in ends.items()) / max(queries, 1)
+        if mined is None:
+            cost = documents * policy.start + self.candidates * (hits.mean_width - policy.start) + rotation
+        else:
+            cost = documents * self._mining_width + self.candidates * hits.mean_width + rotation
+        details = {
+            "policy": policy.name,
+            **asked,
+            "start": policy.start,
+            "shortlist": self.candidates,
+            "survivors": {str(width): count for width, count in watched.survivors(queries, self.candidates).items()},
+            "widths": {str(width): count for width, count in ends.items()},
+            "escalated": 1.0 - ends.get(policy.start, 0) / max(queries, 1),
+        }
+        point = self._point(AUTO, hits, cost, mean_width=hits.mean_width, details=details)
+        details["fixed"] = self._against_fixed(point)
+        return point
+
+    def _against_fixed(self, point: Point) -> dict[str, Any]:
+        """The fixed width of the same mean, rounded up so that it never reads less, and the interval of the difference."""
+        width = min(math.ceil(point.mean_width - 1e-9), self.model.width)
+        fixed, measure = self.fixed(width), str(self.measures[0])
+        difference = paired_bootstrap(point.per_query[measure], fixed.per_query[measure])
+        return {
+            "width": width,
+            **{name: fixed.mean(name) for name in fixed.per_query},
+            "difference": {"measure": measure, "mean": difference.mean, "low": difference.low, "high": difference.high},
+        }
+
+    def _at(self, side: _Side, width: int) -> tuple[Hits, float]:
+        """Answers at one width, and multiply-adds per query: finding the candidates, scoring them, turning the query."""
+        documents, turning = len(self.dataset.documents), side.index.width if side.rotates else 0
+        if self.protocol == "exhaustive":
+            return exhaustive(side.index, side.queries, width, self.k, self.queries.own), documents * width + turning * width
+        own = self.protocol == "own-shortlist"
+        mined = self._shortlist(side if own else self.plain)
+        hits = by_stages(side.index, side.queries, Fixed(width, width), self.k, candidates=mined)
+        continued = self._mining_width if width >= self._mining_width and (own or not side.rotates) else 0  # partial sums go on
+        turned = max(width, self._mining_width) if own else width
+        return hits, documents * self._mining_width + self.candidates * (width - continued) + turning * turned
+
+    @property
+    def _mining_width(self) -> int:
+        return min(MINED_AT, self.model.width)
+
+    def _shortlist(self, side: _Side) -> Rows:
+        """The candidates that a side's first 64 coordinates find. (Q, C)"""
+        key = id(side)
+        if key not in self._mined:
+            self._mined[key] = side.index.search(side.queries, self._mining_width, self.candidates, self.queries.own).candidates
+        return self._mined[key]
+
+    def _point(self, width: Width, hits: Hits, cost: float, *, mean_width: float, details: dict[str, Any] | None = None) -> Point:
+        assert self.queries.judged is not None  # a split has labels
+        details = {} if details is None else details
+        tied = {str(measure): metrics.tied_at_cut(hits.scores, measure.k) for measure in self.measures}
+        tied = {measure: share for measure, share in tied.items() if share > TIES}
+        if tied:
+            details["tied"] = tied
+            log.warning(
+                "width %s: %.1f %% of the queries have equal scores at a cut-off; document ids decide there",
+                width,
+                100 * max(tied.values()),
+            )
+        per_query = metrics.evaluate(self.measures, hits.rows, self.queries.judged)
+        return Point(width, float(mean_width), cost, per_query, hits.top(self.depth), self.unseen, details)

@@ -1,0 +1,152 @@
+"""The report: one HTML file with the picture, the table and what a policy did. Needs no network and no script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..artifact import read_model
+from ..errors import ArtifactError, DataError
+from ..formats import atomic_file
+from .curves import Chart, of_comparison, of_evaluation, of_record
+from .page import PAGE, STYLE
+from .svg import draw, series
+from .widths import AUTO
+
+Results = Mapping[str, Any]  # what `evaluate --json` or `compare --json` prints; a comparison may hold an "evaluation"
+
+
+def read_results(path: Path) -> Results:
+    """From a folder with results.json, such a file itself, or a model folder."""
+    if (path / "config.json").is_file():
+        config, _ = read_model(path)
+        return {"record": config["record"], "encoder_width": config["width"]}
+    file = path / "results.json" if path.is_dir() else path
+    try:
+        results = json.loads(file.read_bytes())
+    except OSError as error:
+        raise DataError(f"{file}: can't be read ({error.strerror}): give what `compare --out` or `demo` wrote, or a model folder") from None
+    except ValueError as error:
+        raise DataError(f"{file}: this is no JSON: {error}") from None
+    if not isinstance(results, dict) or not {"results", "encoder_width"} <= results.keys():
+        raise DataError(f"{file}: neither the results of `evaluate --json` nor of `compare --json`")
+    return results
+
+
+def write_report(path: str | Path, results: Results) -> None:
+    """Writes the HTML file, whole or not at all."""
+    page = render(results)
+    with atomic_file(path) as file:
+        file.write(page.encode())
+
+
+def render(results: Results) -> str:
+    """The page."""
+    try:
+        chart = _chart(results)
+        title, parts = _heading(results), [_picture(chart), _table(chart), *_policies(results)]
+    except (KeyError, TypeError, ValueError, StopIteration) as error:
+        raise ArtifactError(f"these results lack what a report shows ({error!r}): make them again") from None
+    body = "\n".join(part for part in parts if part)
+    foot = f"<footer>AdaWidth {__version__}</footer>"
+    return PAGE.format(title=escape(title), facts=_facts(results), style=STYLE, body=body, foot=foot)
+
+
+def _chart(results: Results) -> Chart:
+    if "record" in results:
+        return of_record(results["record"], int(results["encoder_width"]))
+    if "summary" not in results:
+        return of_evaluation(results)
+    chart = of_comparison(results)
+    spots = of_evaluation(results["evaluation"]).spots if "evaluation" in results else ()
+    return Chart(chart.measure, chart.curves, spots, chart.frozen, chart.encoder_width)
+
+
+def _heading(results: Results) -> str:
+    return f"{_origin(results).get('dataset', 'arrays')}: quality against width"
+
+
+def _origin(results: Results) -> Mapping[str, Any]:
+    origin = results.get("record", results)
+    return origin if isinstance(origin, Mapping) else {}
+
+
+def _facts(results: Results) -> str:
+    origin = _origin(results)
+    facts = [f"encoder {origin.get('encoder') or 'unknown'}, {results['encoder_width']} coordinates"]
+    if "record" in results:
+        facts += [
+            f"{origin.get('train_queries', 0):,} train and {origin.get('dev_queries', 0):,} dev queries",
+            "every recipe tried, on dev queries",
+        ]
+    else:
+        facts += [
+            f"{results['documents']:,} documents",
+            f"{results['queries']:,} {results['split']} queries",
+            f"{results['protocol']} ranking",
+        ]
+    return " · ".join(map(escape, facts))
+
+
+def _picture(chart: Chart) -> str:
+    keys = "".join(f'<li><i style="background: var(--series-{number})"></i>{escape(name)}</li>' for name, number in series(chart).items())
+    keys += "".join(f'<li><i class="spot"></i>{escape(spot.name)}, by stages</li>' for spot in chart.spots)
+    keys += '<li><i class="dashed"></i>frozen encoder, full width</li>' if chart.frozen is not None else ""
+    seeds = any(any(curve.sds) for curve in chart.curves)
+    caption = "Bands: one standard deviation over seeds. " if seeds else ""
+    return (
+        f'<figure><ul class="keys">{keys}</ul><div class="wide">{draw(chart)}</div><div class="narrow">{draw(chart, narrow=True)}</div>'
+        f"<figcaption>{caption}Width on a logarithmic scale; higher and further left is better.</figcaption></figure>"
+    )
+
+
+def _table(chart: Chart) -> str:
+    widths = sorted({m for curve in chart.curves for m in curve.widths})
+    best = {m: max(curve.means[curve.widths.index(m)] for curve in chart.curves if m in curve.widths) for m in widths}
+    head = "".join(f"<th>{m}</th>" for m in widths)
+    size = "".join(f"<td>{4 * m:,}</td>" for m in widths)
+    rows = []
+    for curve in chart.curves:
+        cells = {m: (mean, sd) for m, mean, sd in zip(curve.widths, curve.means, curve.sds, strict=True)}
+        shown = "".join(_cell(cells.get(m), best[m]) for m in widths)
+        rows.append(f'<tr><th><i style="background: var(--series-{series(chart)[curve.name]})"></i>{escape(curve.name)}</th>{shown}</tr>')
+    return (
+        f'<h2>{escape(chart.measure)} at each width</h2><div class="scroll"><table><thead><tr><th>width</th>{head}</tr></thead>'
+        f'<tbody><tr class="size"><th>bytes a document</th>{size}</tr>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _cell(figure: tuple[float, float] | None, best: float) -> str:
+    if figure is None:
+        return "<td>–</td>"
+    mean, sd = figure
+    text = f"{mean:.4f}" + (f"<small> ± {sd:.4f}</small>" if sd else "")
+    return f"<td>{f'<b>{text}</b>' if round(mean, 4) >= round(best, 4) else text}</td>"
+
+
+def _policies(results: Results) -> list[str]:
+    """What each policy read, step by step, and how it stands beside the fixed width of the same mean."""
+    entries = results.get("evaluation", results).get("results", ())
+    parts = []
+    for entry in entries:
+        if entry.get("width") != AUTO:
+            continue
+        fixed, difference = entry["fixed"], entry["fixed"]["difference"]
+        measure, most = difference["measure"], max(entry["survivors"].values())
+        bars = "".join(
+            f'<tr><th>{escape(width)}</th><td>{count:,.0f}</td><td class="bar"><i style="width: {100 * count / most:.1f}%"></i></td></tr>'
+            for width, count in entry["survivors"].items()
+        )
+        parts.append(
+            f"<h2>By stages: {escape(entry['policy'])}</h2>"
+            f"<p>{escape(measure)} <b>{entry[measure]:.4f}</b> at a mean width of <b>{entry['mean_width']:.1f}</b>. "
+            f"The fixed width {fixed['width']} gives {fixed[measure]:.4f}: a difference of {difference['mean']:+.4f}, "
+            f"95 % interval {difference['low']:+.4f} to {difference['high']:+.4f}.</p>"
+            '<table class="steps"><thead><tr><th>width</th><th>candidates read to it</th><th></th></tr></thead>'
+            f"<tbody>{bars}</tbody></table>"
+        )
+    return parts
