@@ -70,8 +70,23 @@ def test_a_wider_z_never_drops_more(index: MemoryIndex, queries: np.ndarray):
 
 def test_the_survivor_rule(index: MemoryIndex, queries: np.ndarray):
     stage = index.search(queries, 32, 200)
+    of_queries, of_documents = (np.sqrt(1 - np.linalg.norm(x[:, :32], axis=1) ** 2) for x in (queries, index.rows))
+    reach = 2.0 * 0.05 / 2 * of_queries[:, None] * of_documents[stage.candidates]  # z √2 σ / β / 2, times both tails
+    kth = np.sort(stage.scores - reach, axis=1)[:, -10, None]
+    np.testing.assert_array_equal(taper(2.0).decide(stage).keep, stage.scores + reach >= kth)
+
+
+def test_equal_tails_give_the_rule_of_one_band(queries: np.ndarray):
+    """Where every document's tail is as long, s is at least the k-th best less z √2 σ / β times the tails."""
+    rng = np.random.default_rng(2)
+    halves = [unit(rng.standard_normal((200, width))) for width in (32, D - 32)]
+    index = MemoryIndex(Vectors.of(np.concatenate(halves, axis=1) / np.float32(np.sqrt(2))), Rotation.identity(D))
+    stage = index.search(queries, 32, 200)
+    tail = np.sqrt(0.5) * np.sqrt(1 - np.linalg.norm(queries[:, :32], axis=1) ** 2)[:, None]
     kth = np.sort(stage.scores, axis=1)[:, -10, None]
-    np.testing.assert_array_equal(taper(2.0).decide(stage).keep, stage.scores >= kth - 0.1)
+    keep = taper(1.0, band=0.3).decide(stage).keep
+    clear = np.abs(stage.scores - kth + 0.3 * tail) > 1e-5
+    np.testing.assert_array_equal(keep[clear], (stage.scores >= kth - 0.3 * tail)[clear])
 
 
 def test_own_documents_are_never_survivors(index: MemoryIndex):

@@ -1,8 +1,9 @@
 """The taper: the candidate set thins out as the width grows.
 
-Within one query's shortlist the score at the target width is, but for noise, linear in the prefix score: slope β, noise σ,
-fitted once for each width (training/taper.py). A candidate survives width m if its prefix score is at least that of the k-th
-best less z √2 σ / β. z is the one knob; a budget or a quality becomes a z by curves measured on dev.
+Within one query's shortlist the score at the target width is, but for noise, linear in the prefix score s: slope β, and noise
+of σ t(q) t(d), where t is the share of a vector's length that lies between the two widths. Both are fitted once for each width
+(training/taper.py). With c = z σ t(q) t(d) / (√2 β), a candidate survives width m if its s + c is at least the k-th largest
+s - c. z is the one knob; a budget or a quality becomes a z by curves measured on dev.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError
 from ..stage import Decision, Stage
+from .base import finish
 
 DEFAULT_QUALITY = 0.99
+LADDER = (  # steps of an eighth to a quarter: the finer, the sooner a candidate can go; each costs one stored norm a document
+    *(32, 36, 40, 44, 48, 56, 64, 68, 72, 80, 88, 96, 112, 128, 144, 160, 192, 224, 256, 320, 384, 448, 512),
+    *(640, 768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072, 3584, 4096),
+)
 
 Values = NDArray[np.float64]
 
@@ -32,19 +38,19 @@ class Calibration:
 
     ladder: tuple[int, ...]  # from the start width to the target width
     beta: Values  # slope, one for each ladder width but the last
-    sigma: Values  # noise, likewise
+    sigma: Values  # noise per unit of t(q) t(d), likewise
 
     @cached_property
     def bands(self) -> Values:
-        """√2 σ / β: how far, at z = 1, a survivor's prefix score may lie below the k-th best; infinite where the slope is not positive."""
+        """σ / (√2 β): half the width of the interval at z = 1 and t = 1; infinite where the slope is not positive."""
         bands = np.full(len(self.beta), np.inf)
-        np.divide(np.sqrt(2) * self.sigma, self.beta, out=bands, where=self.beta > 0)
+        np.divide(self.sigma, np.sqrt(2) * self.beta, out=bands, where=self.beta > 0)
         return bands
 
 
 @dataclass(frozen=True, eq=False)
 class Taper:
-    """At each ladder width those within z bands of the k-th best go on; z = inf keeps all, a ladder of one width reads nothing more."""
+    """At each ladder width those that may still be among the k best go on; z = inf keeps all, a ladder of one width reads nothing more."""
 
     calibration: Calibration
     z: float
@@ -61,22 +67,32 @@ class Taper:
         return self.calibration.ladder[0]
 
     def decide(self, stage: Stage) -> Decision:
-        """Survivors go on to the next ladder width; at the target width every query stops."""
-        ladder = np.array(self.calibration.ladder, np.int64)
-        place = np.searchsorted(ladder, stage.widths)  # (Q,)
-        scores = np.where(stage.alive, stage.scores, -np.inf)
-        k = min(self.k, scores.shape[1])
-        kth = -np.partition(-scores, k - 1, axis=1)[:, k - 1]
-        keep = stage.alive & (scores >= (kth - self.reach[place])[:, None])
-        return Decision(keep, ladder[np.minimum(place + 1, len(ladder) - 1)])
+        """Survivors go on to the next ladder width; at the target width every query stops. All queries go the same way."""
+        ladder = self.calibration.ladder
+        place = ladder.index(int(stage.widths[0]))
+        if place == len(ladder) - 1:
+            return finish(stage)
+        following = np.full_like(stage.widths, ladder[place + 1])
+        band = self.calibration.bands[place]
+        if np.isinf(band) or np.isinf(self.z):
+            return Decision(stage.alive, following)
+        reach = self.z * band * tails(stage, ladder[-1])
+        k = min(self.k, stage.scores.shape[1])
+        lower = np.where(stage.alive, stage.scores - reach, -np.inf)
+        kth = -np.partition(-lower, k - 1, axis=1)[:, k - 1, None]
+        return Decision(stage.alive & (stage.scores + reach >= kth), following)
 
-    @cached_property
-    def reach(self) -> Values:
-        """How far below the k-th best a survivor may lie, for each ladder width; at the last one nothing is dropped."""
-        bands = np.append(self.calibration.bands, np.inf)
-        reach = np.full(len(bands), np.inf)
-        np.multiply(self.z, bands, out=reach, where=np.isfinite(bands) & np.isfinite(self.z))
-        return reach
+
+def tails(stage: Stage, target: int) -> NDArray[np.float32]:
+    """t(q) t(d) of every candidate: the shares of their lengths up to the target width that lie beyond the stage's width. (Q, C)"""
+    width = int(stage.widths[0])
+    norms = stage.index.norms
+    of_queries = _tail(np.linalg.norm(stage.queries[:, :width], axis=1), np.linalg.norm(stage.queries[:, :target], axis=1))
+    return np.asarray(of_queries[:, None] * _tail(norms(width), norms(target))[stage.candidates], np.float32)
+
+
+def _tail(prefix: NDArray[Any], whole: NDArray[Any]) -> NDArray[Any]:
+    return np.sqrt(np.maximum(0.0, 1.0 - (prefix / np.maximum(whole, 1e-12)) ** 2))
 
 
 @dataclass(frozen=True, eq=False)

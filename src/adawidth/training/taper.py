@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ..data import Judged, Rows
 from ..index import MemoryIndex
 from ..metrics import Measure, evaluate
-from ..policies.base import LADDER, ladder_from
-from ..policies.taper import Calibration, Curve, Taper, TaperModel, Values
+from ..policies.base import ladder_from
+from ..policies.taper import LADDER, Calibration, Curve, Taper, TaperModel, Values, tails
 from ..search import SHORTLIST, run
 from ..stage import Decision, Index, Stage
 
@@ -20,6 +20,7 @@ STARTS = (32, 64)
 KS = (10, 100)  # the k that budget and quality are measured for
 GRID = np.append(np.arange(0.0, 4.01, 0.25), [5.0, 6.0, np.inf])  # z
 NEAREST = 200  # candidates of a query that the least squares see
+SMALLEST_TAIL = 1e-3  # noise is not divided by less
 QUERIES = 500  # calibration queries used, at most
 
 log = logging.getLogger("adawidth")
@@ -32,16 +33,15 @@ def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Row
 
     Needs no labels. `own` is the row of a document that is not among a query's candidates, -1 for none.
     """
-    scores, alive = [], np.empty(0, bool)
-    for stage in _read_all(index.search(queries, ladder[0], nearest, own), ladder):
-        scores.append(_centred(stage))
-        alive = stage.alive
-    target, count = scores[-1], max(1, int(alive.sum()))
+    stages = list(_read_all(index.search(queries, ladder[0], nearest, own), ladder))
+    target = _centred(stages[-1])
     beta, sigma = np.zeros(len(ladder) - 1), np.zeros(len(ladder) - 1)
-    for i, prefix in enumerate(scores[:-1]):
+    for i, stage in enumerate(stages[:-1]):
+        prefix = _centred(stage)
         energy = float((prefix * prefix).sum())
         beta[i] = float((prefix * target).sum()) / energy if energy > 0 else 0.0
-        sigma[i] = np.sqrt(((target - beta[i] * prefix) ** 2).sum() / count)
+        unit_noise = (target - beta[i] * prefix)[stage.alive] / np.maximum(tails(stage, ladder[-1])[stage.alive], SMALLEST_TAIL)
+        sigma[i] = np.sqrt(np.square(unit_noise).mean()) if unit_noise.size else 0.0
     return Calibration(tuple(ladder), beta, sigma)
 
 
