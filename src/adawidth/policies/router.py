@@ -1,0 +1,239 @@
+"""The paper's router: from the stage-1 scores, one width for each query's whole shortlist.
+
+Trees give each query a score, curves say what a query of that score gains at each width, and the query goes to the width
+with the largest gain less its price. With two widths (l, h) this is the paper's rule: the score is the predicted gain, and
+the query escalates to h iff it is above a threshold.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import routing_kernels
+from ..errors import OptionError
+from ..features import columns, extended
+from ..stage import Decision, Stage
+from .base import Policy, finish
+from .budget import Gains, allot, check_budget, price_for, top_share
+from .fixed import Fixed
+
+log = logging.getLogger("adawidth")
+
+QUALITY = 0.99
+Scores = NDArray[np.float64]  # (Q,)
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """An ensemble as flat arrays. A row at most threshold[n] goes from node n to children[n, 0], above it to children[n, 1]."""
+
+    feature: NDArray[np.int32]  # (nodes,)
+    threshold: NDArray[np.float64]  # (nodes,)
+    children: NDArray[np.int32]  # (nodes, 2); a leaf has itself
+    value: NDArray[np.float64]  # (nodes,); 0 but at leaves
+    roots: NDArray[np.int32]  # (trees,)
+    depths: NDArray[np.int32]  # (trees,)
+
+    def predict(self, x: NDArray[np.float64]) -> Scores:
+        """The sum of the trees' leaf values for every row. (Q, F) -> (Q,)"""
+        return np.asarray(routing_kernels.predict(np.ascontiguousarray(x, np.float64), *self.tensors().values()))
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One set of widths to choose from, and how their gains are predicted."""
+
+    widths: tuple[int, ...]  # ascending
+    features: str  # the feature set's name
+    trees: Trees
+    knots: NDArray[np.float64]  # (B,) ascending scores
+    curves: NDArray[np.float64]  # (B, W) gain of each width over the narrowest at these scores; linear in between
+
+    def gains(self, scores: Scores) -> Gains:
+        """Predicted gain of each width over the narrowest. (Q,) -> (Q, W)"""
+        return np.stack([np.interp(scores, self.knots, curve) for curve in self.curves.T], axis=1)
+
+    def scores(self, stage: Stage, noise: float) -> Scores:
+        """The trees' score of every query of a stage-1 stage. (Q,)"""
+        return self.trees.predict(evidence(stage, self.features, noise))
+
+
+@dataclass(frozen=True, eq=False)
+class Router:
+    """Each query to the width with the largest predicted gain less `price` per coordinate; inf: none moves, -inf: all to the widest."""
+
+    head: Head
+    start: int
+    noise: float
+    price: float
+    name = "router"
+
+    def decide(self, stage: Stage) -> Decision:
+        """One step, from the start width to the width chosen."""
+        if (stage.widths > self.start).any():
+            return finish(stage)
+        gains = self.head.gains(self.head.scores(stage, self.noise))
+        return Decision(stage.alive, allot(gains, self.head.widths, self.price))
+
+
+@dataclass(frozen=True, eq=False)
+class Transductive:
+    """The paper's rule: the stage's queries are the whole workload, and those with the largest predicted gains share its budget."""
+
+    head: Head
+    start: int
+    noise: float
+    budget: float
+    name = "router"
+
+    def decide(self, stage: Stage) -> Decision:
+        """One step, from the start width to the width chosen."""
+        if (stage.widths > self.start).any():
+            return finish(stage)
+        gains = self.head.gains(self.head.scores(stage, self.noise))
+        return Decision(stage.alive, top_share(gains, self.head.widths, self.budget))
+
+
+@dataclass(frozen=True, eq=False)
+class RouterModel:
+    """What fitting found: heads, and the dev queries' scores and worth at each width, from which budgets and qualities are resolved.
+
+    Without heads (there was nothing to learn from) every query ends at the start width.
+    """
+
+    start: int
+    widths: tuple[int, ...]  # of `values`
+    noise: float
+    labelled: bool  # whether `values` are nDCG@10, or the share of the widest's top 10
+    values: NDArray[np.float64]  # (dev queries, W)
+    heads: tuple[Head, ...]
+    dev_scores: tuple[Scores, ...]  # of each head
+
+    def policy(self, *, budget: float | None = None, quality: float | None = None, transductive: bool = False) -> Policy:
+        """The policy that kept within the mean width `budget`, or kept the share `quality` (.99 unless told), on dev.
+
+        `transductive`: the paper's rule, which ranks the whole workload, given as one batch, instead of using dev's price.
+        """
+        if budget is not None and quality is not None:
+            raise OptionError("give a budget or a quality, not both")
+        if budget is not None:
+            check_budget(budget, self.start, self.widths[-1])
+        if not self.heads:
+            log.warning("the router had nothing to learn from: every query ends at the start width, %d", self.start)
+            return Fixed(self.start, self.start)
+        if budget is None:
+            budget = self.budget_for(QUALITY if quality is None else quality)
+        head, price, _ = max((self._on_dev(place, budget) for place in self._usable(budget)), key=lambda found: found[2])
+        if transductive:
+            return Transductive(head, self.start, self.noise, min(budget, head.widths[-1]))
+        return Router(head, self.start, self.noise, price)
+
+    def budget_for(self, quality: float) -> float:
+        """The smallest mean width that kept this share of the target width's worth on dev."""
+        if not 0 < quality <= 1:
+            raise OptionError(f"quality {quality:g} is not between 0 and 1")
+        wanted = quality * float(self.values[:, self.widths.index(self.target)].mean())
+        for budget in np.linspace(self.start, self.target, 65)[:-1].tolist():
+            if any(self._on_dev(place, budget)[2] >= wanted for place in self._usable(budget)):
+                return float(budget)
+        return float(self.target)
+
+    @cached_property
+    def target(self) -> int:
+        """The width with the best dev nDCG@10; without labels the widest."""
+        return self.widths[int(self.values.mean(axis=0).argmax())] if self.labelled else self.widths[-1]
+
+    def credit(self, budget: float) -> float:
+        """What routing added on dev over the fixed width of the same mean, at its best head."""
+        if not self.heads:
+            return 0.0
+        return max(self._credit(place, budget) for place in self._usable(budget))
+
+    @property
+    def reference(self) -> Scores:
+        """Dev scores of the head that `signal` uses."""
+        return self.dev_scores[-1] if self.heads else np.empty(0)
+
+    def signal(self, stage: Stage) -> Scores:
+        """The last head's scores, whose distribution tells drift. (Q,)"""
+        return self.heads[-1].scores(stage, self.noise) if self.heads else np.zeros(len(stage))
+
+    def config(self) -> dict[str, Any]:
+        """All but the arrays, JSON-able."""
+        heads = [{"widths": list(head.widths), "features": head.features} for head in self.heads]
+        return {"start": self.start, "widths": list(self.widths), "noise": self.noise, "labelled": self.labelled, "heads": heads}
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        found: dict[str, NDArray[Any]] = {"values": self.values}
+        for place, (head, scores) in enumerate(zip(self.heads, self.dev_scores, strict=True)):
+            arrays = {**head.trees.tensors(), "knots": head.knots, "curves": head.curves, "dev_scores": scores}
+            found |= {f"{place}.{name}": array for name, array in arrays.items()}
+        return found
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Self:
+        """The model that `config` and `tensors` describe."""
+        heads = []
+        for place, head in enumerate(config["heads"]):
+            trees = Trees(**{field.name: tensors[f"{place}.{field.name}"] for field in fields(Trees)})
+            heads.append(Head(tuple(head["widths"]), head["features"], trees, tensors[f"{place}.knots"], tensors[f"{place}.curves"]))
+        return cls(
+            start=config["start"],
+            widths=tuple(config["widths"]),
+            noise=config["noise"],
+            labelled=config["labelled"],
+            values=tensors["values"],
+            heads=tuple(heads),
+            dev_scores=tuple(tensors[f"{place}.dev_scores"] for place in range(len(heads))),
+        )
+
+    def _usable(self, budget: float) -> list[int]:
+        return [place for place, head in enumerate(self.heads) if head.widths[0] <= budget]
+
+    def _on_dev(self, place: int, budget: float) -> tuple[Head, float, float]:
+        """A head, its price for the budget, and the mean worth of what it chose on dev."""
+        head, gains = self.heads[place], self.heads[place].gains(self.dev_scores[place])
+        price = price_for(gains, head.widths, min(budget, head.widths[-1]))
+        return head, price, float(self._worth(allot(gains, head.widths, price)).mean())
+
+    def _worth(self, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(self.values[np.arange(len(chosen)), np.searchsorted(self.widths, chosen)])
+
+    def _credit(self, place: int, budget: float) -> float:
+        head, gains = self.heads[place], self.heads[place].gains(self.dev_scores[place])
+        chosen = allot(gains, head.widths, price_for(gains, head.widths, min(budget, head.widths[-1])))
+        fixed = np.interp(chosen.mean(), self.widths, self.values.mean(axis=0))
+        return float(self._worth(chosen).mean() - fixed)
+
+
+def evidence(stage: Stage, features: str, noise: float) -> NDArray[np.float64]:
+    """The named feature set of every query of a stage-1 stage. (Q, F)"""
+    if features == "paper":
+        return np.asarray(routing_kernels.batch_features(stage.scores))
+    return all_features(stage, noise)[:, columns(features, int(stage.widths[0]))]
+
+
+def all_features(stage: Stage, noise: float) -> NDArray[np.float64]:
+    """The extended features of a stage-1 stage and the queries' prefixes, renormalised. (Q, len(EXTENDED) + start)
+
+    The half-width scores are those that stage 1 passed on its way: in a fused loop they cost nothing.
+    """
+    width = int(stage.widths[0])
+    prefix = stage.queries[:, :width].astype(np.float64)
+    lengths = np.maximum(np.linalg.norm(prefix, axis=1), 1e-12)
+    half = stage.index.open(stage.queries, stage.candidates, max(1, width // 2)).scores
+    reference = prefix @ stage.index.centre[:width] / lengths
+    tails = np.sqrt(np.maximum(0.0, np.einsum("ij,ij->i", stage.queries, stage.queries) - lengths**2))
+    return np.concatenate([extended(stage.scores, half, noise, reference, tails), prefix / lengths[:, None]], axis=1)
