@@ -28,7 +28,7 @@ from adawidth.policies.funnel import Funnel
 from adawidth.policies.taper import TaperModel
 from adawidth.rotation import Rotation
 from adawidth.search import SHORTLIST, by_stages, exhaustive
-from adawidth.training.taper import documents_as_queries, fit_taper
+from adawidth.training.taper import fit_taper
 
 COLLECTIONS = ("scifact", "medquad", "nl2bash")
 ENCODERS = ("minilm", "wordllama")
@@ -137,9 +137,8 @@ def shortlist_of_a_thousand(bench: Bench, taper: TaperModel) -> Iterator[dict[st
 
 def without_queries(bench: Bench) -> Iterator[dict[str, Any]]:
     """The loss where there are no queries: calibration and z from documents that look for the others."""
-    queries, own = documents_as_queries(bench.index)
-    half = len(queries) // 2
-    taper = fit_taper(bench.index, queries[:half], queries[half:], calibration_own=own[:half], own=own[half:])
+    none = bench.queries[:0]
+    taper = fit_taper(bench.index, none, none)
     for start, budget in TAPERS[:3:2]:
         yield bench.run(taper.policy(budget=budget, start=start), budget=budget, note="calibrated on documents")
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,24 +92,30 @@ def tails(stage: Stage, target: int) -> NDArray[np.float32]:
 
 
 def _tail(prefix: NDArray[Any], whole: NDArray[Any]) -> NDArray[Any]:
-    return np.sqrt(np.maximum(0.0, 1.0 - (prefix / np.maximum(whole, 1e-12)) ** 2))
+    return np.asarray(np.sqrt(np.maximum(0.0, 1.0 - (prefix / np.maximum(whole, 1e-12)) ** 2)))
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """What the taper cost and kept on dev at a grid of z, from one start width and for one k."""
 
+    VALUES: ClassVar = ("z", "widths", "errors", "quality")
+
     k: int
     z: Values  # (Z,) ascending, the last one infinite
     widths: Values  # (Z,) mean width
+    errors: Values  # (Z,) standard error of the mean width
     quality: Values  # (Z,) share kept of the target width's nDCG@k, or of its top k
 
     def within(self, budget: float) -> tuple[float, float] | None:
-        """The largest z whose mean width is at most the budget, and its quality; none if even z = 0 costs more."""
-        if self.widths[0] > budget:
+        """The largest z whose mean width plus its standard error is at most the budget, and its quality; none if z = 0 costs more."""
+        spent = np.maximum.accumulate(self.widths + self.errors)
+        if spent[0] > budget:
             return None
-        z = float(np.interp(budget, self.widths[:-1], self.z[:-1])) if budget < self.widths[-1] else np.inf
-        return z, float(self.quality[-1] if np.isinf(z) else np.interp(z, self.z[:-1], self.quality[:-1]))
+        if budget >= spent[-1]:
+            return np.inf, float(self.quality[-1])
+        z = float(np.interp(budget, spent[:-1], self.z[:-1]))
+        return z, float(np.interp(z, self.z[:-1], self.quality[:-1]))
 
     def keeping(self, quality: float) -> tuple[float, float] | None:
         """The smallest z from which on the quality is kept, and its mean width; none if it is nowhere."""
@@ -220,7 +226,7 @@ class TaperModel:
         tensors: dict[str, NDArray[Any]] = {}
         for calibration, curves in zip(self.calibrations, self.curves, strict=True):
             part = {"beta": calibration.beta, "sigma": calibration.sigma}
-            part |= {name: np.stack([getattr(curve, name) for curve in curves]) for name in ("z", "widths", "quality")}
+            part |= {name: np.stack([getattr(curve, name) for curve in curves]) for name in Curve.VALUES}
             tensors |= {f"{calibration.ladder[0]}.{name}": values for name, values in part.items()}
         return tensors
 
@@ -229,9 +235,9 @@ class TaperModel:
         """The model that `config` and `tensors` came from."""
         calibrations, curves = [], []
         for ladder in config["ladders"]:
-            part = {name: tensors[f"{ladder[0]}.{name}"] for name in ("beta", "sigma", "z", "widths", "quality")}
+            part = {name: tensors[f"{ladder[0]}.{name}"] for name in ("beta", "sigma", *Curve.VALUES)}
             calibrations.append(Calibration(tuple(ladder), part["beta"], part["sigma"]))
-            curves.append(tuple(Curve(k, *(part[name][i] for name in ("z", "widths", "quality"))) for i, k in enumerate(config["ks"])))
+            curves.append(tuple(Curve(k, *(part[name][i] for name in Curve.VALUES)) for i, k in enumerate(config["ks"])))
         fixed = {int(width): float(value) for width, value in config["fixed"].items()}
         return cls(bool(config["labelled"]), tuple(calibrations), tuple(curves), fixed)
 

@@ -18,10 +18,10 @@ from ..stage import Decision, Index, Stage
 
 STARTS = (32, 64)
 KS = (10, 100)  # the k that budget and quality are measured for
-GRID = np.append(np.arange(0.0, 4.01, 0.25), [5.0, 6.0, np.inf])  # z
+GRID = np.array([*np.arange(0.0, 2.51, 0.25), 3.0, 3.5, 4.0, 5.0, np.inf])  # z
 NEAREST = 200  # candidates of a query that the least squares see
 SMALLEST_TAIL = 1e-3  # noise is not divided by less
-QUERIES = 500  # calibration queries used, at most
+QUERIES = 500  # queries used to calibrate, and to draw the curves, at most
 
 log = logging.getLogger("adawidth")
 
@@ -45,14 +45,14 @@ def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Row
     return Calibration(tuple(ladder), beta, sigma)
 
 
-def documents_as_queries(index: MemoryIndex, count: int = QUERIES, seed: int = 0) -> tuple[Queries, Rows]:
+def documents_as_queries(index: MemoryIndex, count: int = 2 * QUERIES, seed: int = 0) -> tuple[Queries, Rows]:
     """Documents to calibrate with where there are no queries, and their rows, so that none finds itself."""
     rows = np.sort(np.random.default_rng(seed).choice(len(index.rows), min(count, len(index.rows)), replace=False))
     return index.rows[rows], rows
 
 
 def fit_taper(
-    index: Index,
+    index: MemoryIndex,
     calibration: Queries,
     dev: Queries,
     judged: Judged | None = None,
@@ -67,34 +67,37 @@ def fit_taper(
     """Calibrates on some queries and measures on others, both rotated; `judged` are labels of the dev queries.
 
     The target width is the one given, else the encoder width, or with labels the width that ranks the dev queries best.
+    Without queries documents stand in for them; budgets are then overspent by the real queries, in our benchmark by a tenth.
     """
+    if not len(calibration) or not len(dev):
+        log.warning("no queries to calibrate the taper with: documents stand in for them, and a budget is kept only roughly")
+        (asked, rows), judged = documents_as_queries(index), None
+        calibration, calibration_own = asked[::2], rows[::2]
+        dev, own = (asked[1::2], rows[1::2]) if len(asked) > 1 else (asked, rows)
     depth = min(max(KS), len(index.documents))
-    widths = ladder_from(min((*starts, index.width)), index.width, ladder)
-    rankings = {width: index.search(dev, width, depth, own).candidates for width in widths}
+    widths = {*ladder_from(min((*starts, index.width)), index.width), target or index.width}
+    rankings = {width: index.search(dev, width, depth, own).candidates for width in sorted(widths)}
     if target is None:
         target = index.width if judged is None else best_width(rankings, judged)
-    rankings = {width: ranking for width, ranking in rankings.items() if width <= target}
-    if target not in rankings:
-        rankings[target] = index.search(dev, target, depth, own).candidates
     starts = [start for start in starts if start <= target] or [target]
-    some = slice(None, None, max(1, len(calibration) // QUERIES))
-    calibrations = tuple(
+    some = _some(len(calibration))
+    calibrations = [
         calibrate(
             index, calibration[some], ladder_from(start, target, ladder), own=None if calibration_own is None else calibration_own[some]
         )
         for start in starts
-    )
-    if all(not fitted.sigma.any() and not fitted.beta.any() for fitted in calibrations):
-        log.warning("all scores are equal within each query: nothing to go on, the taper stays at its start width")
-        calibrations = tuple(Calibration(fitted.ladder[:1], np.empty(0), np.empty(0)) for fitted in calibrations[:1])
-        rankings = {calibrations[0].ladder[0]: rankings[calibrations[0].ladder[0]]}
-    reference = rankings[calibrations[0].ladder[-1]]
+    ]
+    if not any(fitted.beta.any() for fitted in calibrations) and starts[0] < target:
+        log.warning("all scores are equal within each query: nothing to go on, the taper stays at its start width, %d", starts[0])
+        target, calibrations = starts[0], [Calibration((starts[0],), np.empty(0), np.empty(0))]
+    reference, some = rankings[target], _some(len(dev))
+    labels = None if judged is None else judged.select(some)
     curves = []
     for fitted in calibrations:
-        stage = index.search(dev, fitted.ladder[0], shortlist, own)
-        curves.append(tuple(_curve(stage, fitted, k, reference, judged) for k in KS if k <= depth or k == KS[0]))
-    fixed = {width: kept(ranking, reference, judged, KS[0]) for width, ranking in rankings.items()}
-    return TaperModel(judged is not None, calibrations, tuple(curves), fixed)
+        stage = index.search(dev[some], fitted.ladder[0], shortlist, None if own is None else own[some])
+        curves.append(tuple(_curve(stage, fitted, k, reference[some], labels) for k in KS if k <= max(depth, KS[0])))
+    fixed = {width: kept(ranking, reference, judged, KS[0]) for width, ranking in rankings.items() if width <= target}
+    return TaperModel(judged is not None, tuple(calibrations), tuple(curves), fixed)
 
 
 def best_width(rankings: dict[int, Rows], judged: Judged) -> int:
@@ -123,14 +126,19 @@ def _ndcg(ranking: Rows, judged: Judged, k: int) -> Values:
     return evaluate([measure], ranking, judged)[str(measure)]
 
 
+def _some(count: int) -> Rows:
+    """At most QUERIES of so many rows, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(count, QUERIES)).astype(np.int64))
+
+
 def _curve(stage: Stage, calibration: Calibration, k: int, reference: Rows, judged: Judged | None) -> Curve:
     """The taper run over a grid of z from one opened stage."""
     points = []
     for z in GRID.tolist():
         done = run(stage, Taper(calibration, z, k))
-        points.append((float(done.mean_widths.mean()), kept(done.ranked(k)[0], reference, judged, k)))
-    widths, quality = np.array(points).T
-    return Curve(k, GRID.copy(), widths, quality)
+        spent = done.mean_widths
+        points.append((spent.mean(), spent.std() / np.sqrt(max(1, len(spent))), kept(done.ranked(k)[0], reference, judged, k)))
+    return Curve(k, GRID.copy(), *np.array(points).T)
 
 
 def _read_all(stage: Stage, ladder: Sequence[int]) -> Iterator[Stage]:
