@@ -50,6 +50,7 @@ def demo(
     policy = evaluation["results"][-1]
     say(f"\nBy stages, the width follows the query:\n{by_stages(policy)}")
     examples = list(_examples(model, data))
+    say("\nThree test queries that full width answers, and what 64 coordinates answer (* is the right one):")
     for example in examples:
         _show_example(example, data.documents.width)
     with atomic_folder(out, force=force) as folder:
@@ -66,19 +67,21 @@ def demo(
 
 
 def _examples(model: AdaWidth, data: Dataset) -> Iterator[dict[str, Any]]:
-    """Test queries, evenly spaced among those whose texts this Python has, with their answers at 64 coordinates and at all."""
+    """Evenly spaced among the test queries that full width answers and whose texts this Python has: answers at 64 and at all."""
     from .. import bundled
 
     queries, width = data.queries_of("test"), data.documents.width
-    known = [row for row, name in enumerate(queries.ids) if bundled.query_text_of(str(name))]
-    index = model.index(data.documents)
+    index, relevant = model.index(data.documents), data.qrels["test"].grades
+    answers = {m: index.search(queries, ANSWERS, width=m, start=m).ids for m in (64, width)}
+    known = [
+        row for row, name in enumerate(queries.ids) if bundled.query_text_of(str(name)) and relevant[name].keys() & set(answers[width][row])
+    ]
     for row in known[len(known) // (2 * EXAMPLES) :: max(1, len(known) // EXAMPLES)][:EXAMPLES]:
-        asked = queries.select([row])
-        name = str(queries.ids[row])
+        name = queries.ids[row]
         yield {
-            "query": bundled.query_text_of(name),
-            "relevant": [str(document) for document in data.qrels["test"].grades[queries.ids[row]]],
-            "answers": {str(m): index.search(asked, ANSWERS, width=m, start=m).ids[0] for m in (64, width)},
+            "query": bundled.query_text_of(str(name)),
+            "relevant": [str(document) for document in relevant[name]],
+            "answers": {str(m): found[row] for m, found in answers.items()},
         }
 
 

@@ -18,9 +18,11 @@ from ..errors import DataError, OptionError
 from ..index import MemoryIndex
 from ..model import AdaWidth
 from ..policies import Fixed, Policy
-from ..policies.budget import Dial, Online
+from ..policies.taper import DEFAULT_QUALITY
 from ..rotation import Rotation
 from ..search import SHORTLIST, by_stages, exhaustive
+from ..search import run as run_stages
+from .online import controller
 from .points import Evaluation, Mask, Point, unseen_queries
 from .significance import paired_bootstrap
 from .watch import Watched
@@ -72,13 +74,12 @@ def evaluate(
     bench = _Bench(model, dataset, dataset.split(split), metrics.parse_measures(" ".join(measures)), protocol, shortlist)
     results = [bench.fixed(width) for width in asked if width != AUTO] + [bench.frozen()]
     if AUTO in asked:
+        k = bench.measures[0].k
         if online:
-            chosen = _controller(model, policy, budget, start)
+            chosen: Policy = controller(model.policies, policy, budget=budget, quality=quality, start=start, k=k)
         else:
-            chosen = model.policies.choose(
-                policy, budget=budget, quality=quality, start=start, k=bench.measures[0].k, transductive=transductive
-            )
-        results.append(bench.auto(chosen, {"budget": budget} if budget is not None else {} if quality is None else {"quality": quality}))
+            chosen = model.policies.choose(policy, budget=budget, quality=quality, start=start, k=k, transductive=transductive)
+        results.append(bench.auto(chosen, _asked(policy, budget, quality, online, transductive), whole=transductive))
     return Evaluation(
         dataset.name,
         dataset.encoder,
@@ -91,19 +92,13 @@ def evaluate(
     )
 
 
-def _controller(model: AdaWidth, policy: str | None, budget: float | None, start: int | None) -> Policy:
-    """The streaming controller over one of the model's policies."""
-    dials: dict[str, Dial | None] = {"taper": model.policies.taper, "router": model.policies.router}
-    dial = dials.get(policy or "taper")
-    if dial is None:
-        raise OptionError(
-            f"this model has no policy {policy!r} that can keep a budget online; use {' or '.join(name for name in dials if dials[name])}"
-        )
-    if budget is None:
-        raise OptionError("the online controller keeps to a budget: give one")
-    if start not in (None, dial.start):
-        raise OptionError(f"the online controller starts at {dial.start} here, not at {start}")
-    return Online(dial, budget)
+def _asked(policy: str | None, budget: float | None, quality: float | None, online: bool, transductive: bool) -> dict[str, Any]:
+    """What was asked of a policy, as results repeat it."""
+    name = policy or "taper"
+    if budget is None and quality is None and name in ("taper", "router"):
+        quality = DEFAULT_QUALITY
+    given = {"budget": budget, "quality": quality, "online": online or None, "transductive": transductive or None}
+    return {"policy": name} | {option: value for option, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,13 +168,11 @@ class _Bench:
         """The encoder's own full-width ranking."""
         return self._point(FROZEN, *self._at(self.plain, self.model.width), mean_width=self.model.width)
 
-    def auto(self, policy: Policy, asked: dict[str, float]) -> Point:
-        """As the policy reads, beside the fixed width of the same mean."""
+    def auto(self, policy: Policy, asked: dict[str, Any], *, whole: bool) -> Point:
+        """As the policy reads, beside the fixed width of the same mean. `whole`: it sees all queries as one workload."""
         watched = Watched(policy)
         mined = self._shortlist(self.plain) if self.protocol == "frozen-shortlist" else None
-        hits = by_stages(
-            self.turned.index, self.turned.queries, watched, self.k, shortlist=self.candidates, own=self.queries.own, candidates=mined
-        )
+        hits = self._by_stages(watched, mined, whole)
         queries, documents = len(self.queries), len(self.dataset.documents)
         ends = watched.ends(queries)
         rotation = self.model.width * sum(width * count for width, count in ends.items()) / max(queries, 1)
@@ -188,7 +181,6 @@ class _Bench:
         else:
             cost = documents * self._mining_width + self.candidates * hits.mean_width + rotation
         details = {
-            "policy": policy.name,
             **asked,
             "start": policy.start,
             "shortlist": self.candidates,
@@ -204,12 +196,24 @@ class _Bench:
         """The fixed width of the same mean, rounded up so that it never reads less, and the interval of the difference."""
         width = min(math.ceil(point.mean_width - 1e-9), self.model.width)
         fixed, measure = self.fixed(width), str(self.measures[0])
-        difference = paired_bootstrap(point.per_query[measure], fixed.per_query[measure])
+        mean, low, high = paired_bootstrap(point.per_query[measure], fixed.per_query[measure])
         return {
             "width": width,
             **{name: fixed.mean(name) for name in fixed.per_query},
-            "difference": {"measure": measure, "mean": difference.mean, "low": difference.low, "high": difference.high},
+            "difference": {"measure": measure, "mean": mean, "low": low, "high": high},
         }
+
+    def _by_stages(self, policy: Policy, candidates: Rows | None, whole: bool) -> Hits:
+        """The policy's answers, in batches or with all queries in one stage."""
+        index, queries, own = self.turned.index, self.turned.queries, self.queries.own
+        if not whole:
+            return by_stages(index, queries, policy, self.k, shortlist=self.candidates, own=own, candidates=candidates)
+        if candidates is None:
+            stage = index.search(queries, policy.start, self.candidates, own)
+        else:
+            stage = index.open(queries, candidates, policy.start)
+        done = run_stages(stage, policy)
+        return Hits(*done.ranked(self.k), done.mean_widths, self.dataset.documents)
 
     def _at(self, side: _Side, width: int) -> tuple[Hits, float]:
         """Answers at one width, and multiply-adds per query: finding the candidates, scoring them, turning the query."""

@@ -79,7 +79,7 @@ def unseen_queries(judged: Judged, seen: Rows) -> Mask:
     """Which queries have no relevant document among the rows that a fit saw."""
     query_of = np.repeat(np.arange(len(judged)), np.diff(judged.offsets))
     met = np.isin(judged.documents, seen) & (judged.grades > 0)
-    return np.bincount(query_of[met], minlength=len(judged)) == 0
+    return np.asarray(np.bincount(query_of[met], minlength=len(judged)) == 0)
 
 
 def on_unseen(per_query: Mapping[str, PerQuery], unseen: Mask) -> dict[str, Any]:

@@ -33,7 +33,13 @@ def draw(chart: Chart, *, narrow: bool = False) -> str:
         from matplotlib.figure import Figure
     except ImportError:
         raise OptionalDependencyError("matplotlib", "report") from None
-    style = {"svg.fonttype": "none", "svg.hashsalt": "adawidth", "font.family": "sans-serif", "font.size": 10.5, "text.parse_math": False}
+    style: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "adawidth",
+        "font.family": "sans-serif",
+        "font.size": 10.5,
+        "text.parse_math": False,
+    }
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(4.1, 4.3) if narrow else (8.2, 4.3), layout="constrained")
         axes = figure.add_subplot()
@@ -61,7 +67,7 @@ def _plot(axes: Any, chart: Chart) -> None:
             [spot.mean_width], [spot.mean], marker="D", markersize=9, color=colours[0], markeredgecolor=_INK, markeredgewidth=1.2, zorder=6
         )
         axes.annotate(
-            f"{spot.name}: {spot.mean:.3f} at {spot.mean_width:.0f}", (spot.mean_width, spot.mean), xytext=(8, 10),
+            f"{spot.name}: {spot.mean:.3f} at {spot.mean_width:.0f}", (spot.mean_width, spot.mean), xytext=(11, -1), va="center",
             textcoords="offset points", color=_INK, fontsize=10.5, zorder=7,
         )  # fmt: skip
     if chart.frozen is not None:
@@ -79,8 +85,8 @@ def _dress(axes: Any, chart: Chart, narrow: bool) -> None:
     axes.margins(y=0.1)
     if chart.frozen is not None:
         axes.text(
-            0.99, chart.frozen, f"frozen, all {chart.encoder_width}: {chart.frozen:.3f}", transform=axes.get_yaxis_transform(),
-            ha="right", va="bottom", color=_MUTED, fontsize=9.5,
+            0.01, chart.frozen, f"frozen, all {chart.encoder_width}: {chart.frozen:.3f}", transform=axes.get_yaxis_transform(),
+            ha="left", va="bottom", color=_MUTED, fontsize=9.5,
         )  # fmt: skip
     axes.set_xlabel("width (coordinates read per document)", color=_INK)
     axes.set_ylabel(chart.measure, color=_INK)

@@ -1,0 +1,52 @@
+"""The streaming controller over one of a model's policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError
+from ..policies import Policy
+from ..policies.budget import Online
+from ..policies.choose import Policies
+from ..policies.taper import TaperModel
+from ..stage import Stage
+
+
+@dataclass(frozen=True, eq=False)
+class _TaperDial:
+    """The taper from one start width as the controller turns it. It keeps no signals of dev queries, so it tells no drift."""
+
+    taper: TaperModel
+    start: int
+    k: int
+
+    @property
+    def reference(self) -> NDArray[np.float64]:
+        return np.empty(0)
+
+    def policy(self, *, budget: float) -> Policy:
+        return self.taper.policy(budget=budget, start=self.start, k=self.k)
+
+    def signal(self, stage: Stage) -> NDArray[np.float64]:
+        return np.zeros(len(stage))
+
+
+def controller(policies: Policies, policy: str | None, *, budget: float | None, quality: float | None, start: int | None, k: int) -> Online:
+    """A controller that keeps to the budget in query order: over the taper, or over the router."""
+    if budget is None or quality is not None:
+        raise OptionError("the online controller keeps to a budget, which has to be given, and to no quality")
+    match policy or "taper":
+        case "taper":
+            begins = policies.taper.policy(budget=budget, start=start, k=k).start
+            return Online(_TaperDial(policies.taper, begins, k), budget)
+        case "router" if policies.router is not None:
+            if start not in (None, policies.router.start):
+                raise OptionError(f"the router starts at {policies.router.start}, not at {start}")
+            return Online(policies.router, budget)
+        case "router":
+            raise OptionError("this model has no router: use the taper")
+        case other:
+            raise OptionError(f"the policy {other!r} has no budget to keep online; taper and router have")
