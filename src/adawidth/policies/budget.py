@@ -25,13 +25,14 @@ WINDOW = 5_000  # any so many consecutive queries keep to the budget …
 TOLERANCE = 0.02  # … but for this share
 SIGNIFICANT = 1.63  # Kolmogorov and Smirnov's critical value at 1 %, times sqrt(1/n + 1/m)
 RECENT = 2_000  # queries that are compared with dev for drift
-EAGERNESS = 0.3  # share of a batch's overspending by which the next batches' share is cut
+REVIEW = 250  # queries, at least, between two looks at the share and at drift
+EAGERNESS = 0.3  # part of the overspending since the last look by which the share is cut
 
 
 def check_budget(budget: float, narrowest: float, widest: float) -> None:
     """Refuses a budget that no choice of widths can meet or use."""
     if not narrowest <= budget <= widest:
-        raise OptionError(f"budget {budget:g} is not between {narrowest:g} and {widest:g}, the narrowest and the widest mean width there is")
+        raise OptionError(f"budget {budget:g} is not between {narrowest:g} and {widest:g}, the narrowest and the widest mean width")
 
 
 def allot(gains: Gains, widths: tuple[int, ...], price: float) -> Widths:
@@ -114,6 +115,7 @@ class Online:
         self._purse = self._size
         self._spent: NDArray[np.float64] = np.empty(0)  # by each query of the batch at hand, beyond the start width
         self._wanted: NDArray[np.float64] = np.empty(0)  # the same, had nothing been refused
+        self._since: list[float] = []  # what each query has wanted since the last look
         self._signals: deque[float] = deque(maxlen=RECENT)
         self._warned = False
         self.refused = 0  # readings that the purse could not pay
@@ -132,7 +134,10 @@ class Online:
         """The family's decision, as far as the purse pays for it; a query that can't pay goes along without candidates."""
         if (stage.widths == self.start).all():
             self._settle()
-            self._watch(stage)
+            if self._signalling is not None:
+                self._signals.extend(self._signalling.signal(stage).tolist())
+            if len(self._since) >= REVIEW:
+                self._review()
             self._spent, self._wanted = np.zeros(len(stage)), np.zeros(len(stage))
         decision = self._policy.decide(stage)
         cost = _cost(stage, decision)
@@ -163,21 +168,19 @@ class Online:
         return np.empty(0) if self._signalling is None else self._signalling.reference
 
     def _settle(self) -> None:
-        """Closes the batch that is done: the purse after it, and the share for what comes."""
-        if not len(self._spent):
-            return
+        """Closes the batch that is done."""
         for spent in self._spent.tolist():
             self._purse = min(self._size, self._purse + self._rate) - spent
-        over = float(self._wanted.mean()) - self._rate
+        self._since += self._wanted.tolist()
+
+    def _review(self) -> None:
+        """Sets the share for what comes by what was wanted, and says where queries drift."""
+        over = float(np.mean(self._since)) - self._rate
+        self._since.clear()
         self._share = min(self._budget, max(float(self.start), self._share - EAGERNESS * over))
         planned = self._dial.policy(budget=self._share)
         if planned.start == self.start:  # a family may have several start widths; a stream has one
             self._policy = planned
-
-    def _watch(self, stage: Stage) -> None:
-        if self._signalling is None:
-            return
-        self._signals.extend(self._signalling.signal(stage).tolist())
         if self.drifted and not self._warned:
             self._warned = True
             log.warning("the queries drift: recent signals differ from dev's by %.2f (Kolmogorov-Smirnov); fit again", self.drift)
