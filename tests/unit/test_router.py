@@ -69,7 +69,7 @@ def test_endpoints_are_the_fixed_policies(world: World, width_place: int) -> Non
 
 def test_mean_width_is_the_mixture(world: World) -> None:
     head = world.model.heads[0]
-    scores = head.scores(stage_1(world), world.model.noise)
+    scores = head.scores(stage_1(world), world.model.noise, START)
     levels = np.unique(scores)
     threshold = float(levels[len(levels) * 7 // 10 :][:2].mean())  # between two predictions
     router = Router(head, START, world.model.noise, threshold / (head.widths[1] - head.widths[0]))
@@ -97,7 +97,7 @@ def test_transductive_spends_the_budget_on_the_workload(world: World, budget: fl
     assert isinstance(policy, Transductive)
     done = run(stage_1(world, slice(0, 300)), policy)
     assert budget - 32 / 300 <= done.mean_widths.mean() <= budget + 1e-9
-    scores = pair.heads[0].scores(stage_1(world, slice(0, 300)), pair.noise)
+    scores = pair.heads[0].scores(stage_1(world, slice(0, 300)), pair.noise, START)
     up = done.widths == 64
     assert not up.any() or up.all() or scores[up].min() >= scores[~up].max()
 

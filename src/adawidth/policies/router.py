@@ -64,9 +64,11 @@ class Head:
         """Predicted gain of each width over the narrowest. (Q,) -> (Q, W)"""
         return np.stack([np.interp(scores, self.knots, curve) for curve in self.curves.T], axis=1)
 
-    def scores(self, stage: Stage, noise: float) -> Scores:
-        """The trees' score of every query of a stage-1 stage. (Q,)"""
-        return self.trees.predict(evidence(stage, self.features, noise))
+    def scores(self, stage: Stage, noise: float, start: int) -> Scores:
+        """The trees' score of every query of a stage at the start width. (Q,)"""
+        if self.features == "paper":
+            return self.trees.predict(routing_kernels.batch_features(stage.scores))
+        return self.trees.predict(all_features(stage, noise, start)[:, columns(self.features, start)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ class Router:
         """One step, from the start width to the width chosen."""
         if (stage.widths > self.start).any():
             return finish(stage)
-        gains = self.head.gains(self.head.scores(stage, self.noise))
+        gains = self.head.gains(self.head.scores(stage, self.noise, self.start))
         return Decision(stage.alive, allot(gains, self.head.widths, self.price))
 
 
@@ -101,7 +103,7 @@ class Transductive:
         """One step, from the start width to the width chosen."""
         if (stage.widths > self.start).any():
             return finish(stage)
-        gains = self.head.gains(self.head.scores(stage, self.noise))
+        gains = self.head.gains(self.head.scores(stage, self.noise, self.start))
         return Decision(stage.alive, top_share(gains, self.head.widths, self.budget))
 
 
@@ -167,7 +169,7 @@ class RouterModel:
 
     def signal(self, stage: Stage) -> Scores:
         """The last head's scores, whose distribution tells drift. (Q,)"""
-        return self.heads[-1].scores(stage, self.noise) if self.heads else np.zeros(len(stage))
+        return self.heads[-1].scores(stage, self.noise, self.start) if self.heads else np.zeros(len(stage))
 
     def config(self) -> dict[str, Any]:
         """All but the arrays, JSON-able."""
@@ -218,22 +220,14 @@ class RouterModel:
         return float(self._worth(chosen).mean() - fixed)
 
 
-def evidence(stage: Stage, features: str, noise: float) -> NDArray[np.float64]:
-    """The named feature set of every query of a stage-1 stage. (Q, F)"""
-    if features == "paper":
-        return np.asarray(routing_kernels.batch_features(stage.scores))
-    return all_features(stage, noise)[:, columns(features, int(stage.widths[0]))]
-
-
-def all_features(stage: Stage, noise: float) -> NDArray[np.float64]:
-    """The extended features of a stage-1 stage and the queries' prefixes, renormalised. (Q, len(EXTENDED) + start)
+def all_features(stage: Stage, noise: float, start: int) -> NDArray[np.float64]:
+    """The extended features of a stage at the start width and the queries' prefixes, renormalised. (Q, len(EXTENDED) + start)
 
     The half-width scores are those that stage 1 passed on its way: in a fused loop they cost nothing.
     """
-    width = int(stage.widths[0])
-    prefix = stage.queries[:, :width].astype(np.float64)
+    prefix = stage.queries[:, :start].astype(np.float64)
     lengths = np.maximum(np.linalg.norm(prefix, axis=1), 1e-12)
-    half = stage.index.open(stage.queries, stage.candidates, max(1, width // 2)).scores
-    reference = prefix @ stage.index.centre[:width] / lengths
+    half = stage.index.open(stage.queries, stage.candidates, max(1, start // 2)).scores
+    reference = prefix @ stage.index.centre[:start] / lengths
     tails = np.sqrt(np.maximum(0.0, np.einsum("ij,ij->i", stage.queries, stage.queries) - lengths**2))
     return np.concatenate([extended(stage.scores, half, noise, reference, tails), prefix / lengths[:, None]], axis=1)

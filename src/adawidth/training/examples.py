@@ -16,10 +16,11 @@ from ..data import Judged, Rows
 from ..errors import OptionError
 from ..metrics import Measure, evaluate
 from ..policies.router import all_features
-from ..search import SHORTLIST
+from ..search import BATCH, SHORTLIST
 from ..stage import Decision, Index, Stage
 
 K = 10
+NDCG = Measure("nDCG", K)
 WIDTHS = (64, 80, 96, 112, 128, 160, 192, 256)  # and the encoder width
 DEEPEST = 200  # candidates whose scores tell the noise
 
@@ -81,17 +82,22 @@ def examples(
     if not 1 <= start <= index.width:
         raise OptionError(f"start width {start} is not between 1 and the encoder width {index.width}")
     ladder = (start, *sorted({m for m in widths if start < m < index.width} | ({index.width} - {start})))
-    first = index.search(queries, start, min(shortlist, len(index.documents)), own)
-    tops, stage = [first.ranked(K)[0]], first
-    for width in ladder[1:]:
-        stage = index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
-        tops.append(stage.ranked(K)[0])
-    noise = residual(first, stage) if noise is None else noise
+    parts = []
+    for begin in range(0, max(len(queries), 1), BATCH):
+        part = slice(begin, begin + BATCH)
+        first = index.search(queries[part], start, min(shortlist, len(index.documents)), None if own is None else own[part])
+        tops, stage = [first.ranked(K)[0]], first
+        for width in ladder[1:]:
+            stage = index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
+            tops.append(stage.ranked(K)[0])
+        noise = residual(first, stage) if noise is None else noise  # the first batch tells it
+        parts.append((all_features(first, noise, start), np.stack(tops, axis=1)))
+    features, ranked = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if judged is None:
-        values = [overlap(top, tops[-1]) for top in tops]
+        values = [overlap(ranked[:, place], ranked[:, -1]) for place in range(len(ladder))]
     else:
-        values = [evaluate([Measure("nDCG", K)], top, judged)[f"nDCG@{K}"] for top in tops]
-    return Examples(all_features(first, noise), np.stack(values, axis=1), np.stack(tops, axis=1), ladder, noise, judged is not None)
+        values = [evaluate([NDCG], ranked[:, place], judged)[str(NDCG)] for place in range(len(ladder))]
+    return Examples(features, np.stack(values, axis=1), ranked, ladder, noise or 0.0, judged is not None)
 
 
 def overlap(a: Rows, b: Rows) -> NDArray[np.float64]:
