@@ -32,6 +32,12 @@ class _Commands(TyperGroup):
         raise typer.Exit(1)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 app = typer.Typer(
     cls=_Commands,
     help="Dense retrieval that evaluates only as many embedding coordinates as each query needs.",
@@ -46,11 +52,10 @@ for module in (demo, fit, evaluate, compare, report, info):
 
 
 @app.callback()
-def common(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False) -> None:
+def common(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)] = False,
+) -> None:
     """Dense retrieval that evaluates only as many embedding coordinates as each query needs."""
-    if version:
-        typer.echo(__version__)
-        raise typer.Exit
     notes = logging.StreamHandler(sys.stderr)
     notes.setFormatter(_OneLine())
     logger = logging.getLogger("adawidth")

@@ -112,7 +112,7 @@ def _readable(widths: list[int], most: int) -> list[int]:
 
 def _inline(svg: str, chart: Chart) -> str:
     """The element alone, sized by the page, named for screen readers, its stand-in colours turned into variables."""
-    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img" aria-label="' + f"{chart.measure} against width" + '"', svg, count=1)
     for colour, variable in (_VARIABLES | _COLOURS).items():

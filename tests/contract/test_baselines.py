@@ -1,0 +1,62 @@
+"""What every method of the registry promises."""
+
+import numpy as np
+import pytest
+
+from adawidth.baselines import REGISTRY, Baseline, baseline
+from adawidth.data import Dataset, unit
+from adawidth.errors import OptionError
+
+LEARNED = ("adawidth",)  # by gradient: a fit takes a while
+
+
+@pytest.fixture(scope="module", params=sorted(REGISTRY))
+def fitted(request: pytest.FixtureRequest, collection: Dataset) -> Baseline:
+    return baseline(request.param).fit(collection.learning(), seed=0)
+
+
+def test_fit_returns_the_method_itself(collection: Dataset) -> None:
+    method = baseline("pca")
+    assert method.fit(collection.learning()) is method
+
+
+@pytest.mark.parametrize("width", [1, 32, 64])
+@pytest.mark.parametrize("role", ["query", "document"])
+def test_encodes_as_wide_as_asked(fitted: Baseline, collection: Dataset, width: int, role: str) -> None:
+    encoded = fitted.encode(collection.documents.all()[:7], role, width)  # type: ignore[arg-type]
+    assert encoded.shape == (7, width)
+    assert encoded.dtype == np.float32
+    assert np.isfinite(encoded).all()
+    assert 1 <= fitted.stored_floats(width) <= 64
+
+
+def test_full_width_keeps_every_cosine(fitted: Baseline, collection: Dataset) -> None:
+    queries, documents = collection.queries.all()[:5], collection.documents.all()
+    encoded = unit(fitted.encode(queries, "query", 64)) @ unit(fitted.encode(documents, "document", 64)).T
+    np.testing.assert_allclose(encoded, queries @ documents.T, atol=1e-4)
+
+
+def test_parameters_are_counted(fitted: Baseline) -> None:
+    assert fitted.parameters in (0, 64 * 63 // 2)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LEARNED else ()) for name in sorted(REGISTRY)])
+def test_the_same_seed_gives_the_same_method(name: str, collection: Dataset) -> None:
+    rows = collection.documents.all()[:3]
+    first, again = (baseline(name).fit(collection.learning(), seed=1).encode(rows, "document", 32) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LEARNED else ()) for name in sorted(REGISTRY)])
+def test_learns_without_labels(name: str, collection: Dataset) -> None:
+    assert baseline(name).fit(collection.learning(labels=False)).encode(collection.documents.all()[:1], "document", 32).shape == (1, 32)
+
+
+def test_an_unfitted_method_says_so(collection: Dataset) -> None:
+    with pytest.raises(OptionError, match="has to be fitted"):
+        baseline("pca").encode(collection.documents.all(), "document", 32)
+
+
+def test_an_unknown_method_lists_the_known() -> None:
+    with pytest.raises(OptionError, match="there is no method 'magic'; there are truncation"):
+        baseline("magic")

@@ -1,0 +1,193 @@
+"""The commands as a user types them."""
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from adawidth import __version__
+from adawidth.cli import app
+from adawidth.formats import read_run
+
+
+def adawidth(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def model_folder(dataset_folder: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "tiny.model"
+    assert adawidth("fit", dataset_folder, "--out", folder, "--recipe", "pca").exit_code == 0
+    return folder
+
+
+def one_object(result: Result) -> dict:
+    """What --json printed: one JSON object and nothing else."""
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.count("\n") == 1
+    return json.loads(result.stdout)
+
+
+def test_fit_then_info_then_evaluate(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    facts = one_object(adawidth("info", model_folder, "--json"))
+    assert facts["kind"] == "model"
+    assert facts["encoder_width"] == 64
+    assert facts["recipe"] == "pca"
+    assert facts["labels"] is True
+    assert facts["train_queries"] == 120
+    assert "pca" in adawidth("info", model_folder).stdout
+
+    run = tmp_path / "answers.trec"
+    result = adawidth("evaluate", model_folder, dataset_folder, "--widths", "16,32,full,auto", "--budget", "40", "--run", run, "--json")
+    entries = one_object(result)["results"]
+    assert [entry["width"] for entry in entries] == [16, 32, "full", "frozen", "auto"]
+    assert entries[-1]["budget"] == 40
+    answers = read_run(run)
+    assert len(answers) == 60
+    assert all(len(found) == 100 for found in answers.values())
+
+    shown = adawidth("evaluate", model_folder, dataset_folder, "--widths", "32,full,auto", "--measures", "RR@10 AP@100").stdout
+    assert "RR@10" in shown
+    assert "unseen" in shown
+    assert "fixed width" in shown
+
+
+def test_fit_prints_json_alone(dataset_folder: Path, tmp_path: Path) -> None:
+    facts = one_object(adawidth("fit", dataset_folder, "--out", tmp_path / "m", "--recipe", "identity", "--no-labels", "--json"))
+    assert facts["model"] == str(tmp_path / "m")
+    assert facts["recipe"] == "identity"
+    assert facts["labels"] is False
+
+
+def test_learning_a_rotation(dataset_folder: Path, tmp_path: Path) -> None:
+    arguments = ("--reflections", "8", "--widths", "16,32", "--seed", "3", "--json")
+    facts = one_object(adawidth("fit", dataset_folder, "--out", tmp_path / "m", "--recipe", "paper", *arguments))
+    assert facts["seed"] == 3
+    assert {trial["recipe"] for trial in facts["trials"]} >= {"identity", "pca", "kyfan", "paper"}
+
+
+def test_compare_then_report(dataset_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "comparison"
+    arguments = ("--methods", "truncation,random,pca", "--widths", "16,32,full", "--seeds", "2", "--out", out)
+    shown = adawidth("compare", dataset_folder, *arguments)
+    assert shown.exit_code == 0, shown.stderr
+    assert "bytes per document" in shown.stdout
+    results = json.loads((out / "results.json").read_text())
+    assert {row["method"] for row in results["results"]} == {"truncation", "random", "pca"}
+    assert one_object(adawidth("compare", dataset_folder, *arguments, "--force", "--json"))["summary"] == results["summary"]
+
+    page = tmp_path / "report.html"
+    assert adawidth("report", out, "--out", page).exit_code == 0
+    text = page.read_text()
+    assert text.count("<svg") == 2
+    assert "http" not in text.replace("http://www.w3.org/", "")  # nothing is fetched
+    assert "<script" not in text
+    refused = adawidth("report", out, "--out", page)
+    assert refused.exit_code == 1
+    assert "--force" in refused.stderr
+
+
+def test_report_of_a_model(model_folder: Path, tmp_path: Path) -> None:
+    assert adawidth("report", model_folder, "--out", tmp_path / "r.html").exit_code == 0
+    assert "pca" in (tmp_path / "r.html").read_text()
+
+
+def test_info_of_a_dataset(dataset_folder: Path) -> None:
+    facts = one_object(adawidth("info", dataset_folder, "--json"))
+    assert facts["encoders"] == [{"encoder": "tiny", "documents": 480, "queries": 220, "encoder_width": 64}]
+    assert [split["split"] for split in facts["splits"]] == ["train", "dev", "test"]
+    assert "480" in adawidth("info", dataset_folder).stdout
+
+
+def test_an_out_that_exists_needs_force(dataset_folder: Path, model_folder: Path) -> None:
+    before = (model_folder / "config.json").read_bytes()
+    refused = adawidth("fit", dataset_folder, "--out", model_folder, "--recipe", "identity")
+    assert refused.exit_code == 1
+    assert refused.stderr == f"error: {model_folder} exists: choose another --out or add --force\n"
+    assert (model_folder / "config.json").read_bytes() == before
+    assert adawidth("fit", dataset_folder, "--out", model_folder, "--recipe", "identity", "--force").exit_code == 0
+    assert (model_folder / "config.json").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("fit", "{data}", "--out", "{new}", "--encoder", "bert"), "'bert'"),
+        (("fit", "{data}", "--out", "{new}", "--recipe", "magic"), "there is no recipe 'magic'"),
+        (("fit", "{data}", "--out", "{new}", "--widths", "16,65"), "width 65 is not between 1 and the encoder width 64"),
+        (("fit", "{data}/none", "--out", "{new}"), "no such folder"),
+        (("evaluate", "{data}", "{data}"), "config.json"),
+        (("evaluate", "{model}", "{data}", "--widths", "32,512"), "width 512 is not between 1 and the encoder width 64"),
+        (("evaluate", "{model}", "{data}", "--split", "holdout"), "no split 'holdout'"),
+        (("evaluate", "{model}", "{data}", "--budget", "3", "--quality", "0.9"), "give one of budget"),
+        (("evaluate", "{model}", "{data}", "--policy", "magic"), "there is no policy 'magic'"),
+        (("compare", "{data}", "--methods", "pca,magic"), "there is no method 'magic'"),
+        (("info", "{new}"), "no such folder"),
+        (("report", "{new}"), "can't be read (No such file or directory)"),
+    ],
+)
+def test_bad_input_gives_one_line(arguments: tuple[str, ...], words: str, dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    places = {"data": dataset_folder, "model": model_folder, "new": tmp_path / "new"}
+    result = adawidth(*(argument.format(**places) for argument in arguments))
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("arguments", [("fit",), ("evaluate", "x"), ("nonsense",), ("compare", "x", "--seeds", "0"), ("fit", "x", "--out")])
+def test_usage_errors_exit_with_two(arguments: tuple[str, ...]) -> None:
+    assert adawidth(*arguments).exit_code == 2
+
+
+def test_labels_without_vectors_can_be_skipped(dataset_folder: Path) -> None:
+    with (dataset_folder / "qrels" / "test.tsv").open("a") as file:
+        file.write("q999\td1\t1\n")
+    refused = adawidth("compare", dataset_folder, "--methods", "truncation", "--seeds", "1")
+    assert refused.exit_code == 1
+    assert "--skip-unknown" in refused.stderr
+    taken = adawidth("compare", dataset_folder, "--methods", "truncation", "--seeds", "1", "--skip-unknown", "--json")
+    assert one_object(taken)["queries"] == 60
+    assert taken.stderr.startswith("warning: ")
+
+
+def test_the_version() -> None:
+    assert adawidth("--version").stdout == f"{__version__}\n"
+
+
+def test_a_command_leaves_no_handler_of_its_own_behind_twice() -> None:
+    adawidth("info", ".")
+    adawidth("info", ".")
+    assert len(logging.getLogger("adawidth").handlers) == 1
+
+
+def test_an_interrupted_command_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from adawidth.cli import main; main()", "demo", "--out", str(tmp_path / "demo")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it is at work
+        process.send_signal(signal.SIGINT)
+        _, notes = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert notes.splitlines()[-1] == "stopped"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_demo(tmp_path: Path) -> None:
+    shown = adawidth("demo", "--out", tmp_path / "demo")
+    assert shown.exit_code == 0, shown.stderr
+    assert {entry.name for entry in (tmp_path / "demo").iterdir()} == {"report.html", "results.json"}
+    for words in ("bytes per document", "adawidth ", "By stages", "at 64 coordinates", "at all 384", "adawidth fit DATASET"):
+        assert words in shown.stdout
+    results = json.loads((tmp_path / "demo" / "results.json").read_text())
+    summary = {(cell["method"], cell["width"]): cell["mean"] for cell in results["summary"]}
+    assert all(summary["adawidth", 64] > summary[method, 64] for method in ("truncation", "random", "pca"))
+    assert len(results["examples"]) == 3

@@ -1,0 +1,43 @@
+"""What is loaded when: heavy packages only where they are needed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from adawidth import AdaWidth
+from adawidth.data import Dataset
+
+HEAVY = ("torch", "lightgbm", "sklearn", "matplotlib", "pandas")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Which heavy packages a fresh Python has loaded after running this."""
+    script = f"{code}\nimport sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split("\n")[-2].split())
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    assert loaded_by("import adawidth") == set()
+
+
+def test_the_public_names_load_nothing_heavy() -> None:
+    assert loaded_by("import adawidth\nfor name in adawidth.__all__: getattr(adawidth, name)") == set()
+
+
+def test_help_loads_nothing_heavy() -> None:
+    assert loaded_by("from typer.testing import CliRunner\nfrom adawidth.cli import app\nCliRunner().invoke(app, ['--help'])") == set()
+
+
+def test_searching_with_a_saved_model_loads_nothing_heavy(collection: Dataset, dataset_folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    AdaWidth.fit(collection, recipe="pca").save(tmp_path / "m.model")
+    code = f"""
+from adawidth import AdaWidth, load_dataset
+data = load_dataset({str(dataset_folder)!r})
+hits = AdaWidth.load({str(tmp_path / "m.model")!r}).index(data.documents).search(data.queries_of("test"), k=10)
+assert len(hits) == 60 and hits.mean_width > 0
+"""
+    assert loaded_by(code) == set()
