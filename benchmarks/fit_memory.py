@@ -36,7 +36,8 @@ def corpus(folder: Path, rows: int, width: int, queries: int) -> Dataset:
     source = rng.choice(rows, queries, replace=False)
     asked = documents.read(source) + 0.08 * spectrum * rng.standard_normal((queries, width), dtype=np.float32)
     cut = int(0.9 * queries)
-    qrels = {name: Qrels({int(i): {int(source[i]): 1.0} for i in part}, name) for name, part in (("train", range(cut)), ("dev", range(cut, queries)))}
+    parts = {"train": range(cut), "dev": range(cut, queries)}
+    qrels = {name: Qrels({i: {int(source[i]): 1.0} for i in part}, name) for name, part in parts.items()}
     return Dataset(documents, Vectors.of(asked.astype(np.float32), name="queries"), qrels, name=f"{rows} × {width}")
 
 

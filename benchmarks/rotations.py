@@ -12,15 +12,15 @@ import json
 from pathlib import Path
 
 import numpy as np
-from models import datasets, fitted
 
 from adawidth import AdaWidth, Dataset, Rotation, bundled, load_dataset
 from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
+from adawidth.rotation import second_moment
 from adawidth.search import exhaustive
 from adawidth.training.choose import choose_rotation
 from adawidth.training.pool import sample
-from adawidth.rotation import second_moment
+from models import datasets, fitted
 
 WIDTHS = (32, 48, 64, 96, 128, 192, 256)
 RESULTS = Path(__file__).parent / "results" / "rotations.json"
@@ -31,7 +31,8 @@ def figures(data: Dataset, rotation: Rotation, seen: frozenset) -> dict[str, dic
     """nDCG@10 by width, on all test queries and on the unseen ones."""
     test, index = data.split("test"), MemoryIndex(data.documents, rotation)
     queries = rotation.apply(test.vectors.all())
-    unseen = np.array([not seen.intersection(data.documents.ids[row] for row in test.judged.positives(i).tolist()) for i in range(len(test))])
+    ids = data.documents.ids
+    unseen = np.array([not seen.intersection(ids[row] for row in test.judged.positives(i).tolist()) for i in range(len(test))])
     out: dict[str, dict[str, float]] = {"all": {}, "unseen": {}}
     for width in sorted({*(m for m in WIDTHS if m < data.documents.width), data.documents.width}):
         values = evaluate([NDCG], exhaustive(index, queries, width, 10, test.own).rows, test.judged)[str(NDCG)]
@@ -67,7 +68,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="collection/encoder pairs, by comma")
     parser.add_argument("--anew", action="store_true", help="measure cells again that the JSON has")
     options = parser.parse_args()
-    done = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"command": "python benchmarks/rotations.py ../shared/datasets", "cells": {}}
+    done = {"command": "python benchmarks/rotations.py ../shared/datasets", "cells": {}}
+    if RESULTS.exists():
+        done = json.loads(RESULTS.read_text())
     collections = [*datasets(options.folder), load_dataset(bundled.path(), encoder="minilm")]
     for data in collections:
         if options.only and f"{data.name}/{data.encoder}" not in options.only.split(","):

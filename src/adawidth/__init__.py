@@ -3,7 +3,29 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from .data import Dataset, Hits, Qrels, Vectors
+    from .errors import AdaWidthError
+    from .evaluation.compare import compare
+    from .evaluation.evaluate import evaluate
+    from .formats import load_dataset
+    from .model import AdaWidth
+    from .rotation import Rotation
+
 __version__ = "0.1.0"
+__all__ = [
+    "AdaWidth",
+    "AdaWidthError",
+    "Dataset",
+    "Hits",
+    "Qrels",
+    "Rotation",
+    "Vectors",
+    "__version__",
+    "compare",
+    "evaluate",
+    "load_dataset",
+]
 
 _HOME = {
     "AdaWidth": "model",
@@ -17,15 +39,6 @@ _HOME = {
     "evaluate": "evaluation",
     "load_dataset": "formats",
 }  # public name -> module, imported on first use
-__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
-
-if TYPE_CHECKING:
-    from .data import Dataset, Hits, Qrels, Vectors
-    from .errors import AdaWidthError
-    from .evaluation import compare, evaluate
-    from .formats import load_dataset
-    from .model import AdaWidth
-    from .rotation import Rotation
 
 
 def __getattr__(name: str) -> object:

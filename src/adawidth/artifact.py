@@ -46,7 +46,7 @@ def read_model(path: str | Path) -> tuple[Config, Tensors]:
     found = hashlib.sha256(packed).hexdigest()
     if found != config.get("sha256"):
         raise ArtifactError(
-            f"{file}: damaged or from another model: checksum {found[:12]}…, config.json says {str(config.get('sha256'))[:12]}…; save it again"
+            f"{file}: damaged or another model's: checksum {found[:12]}…, config.json says {str(config.get('sha256'))[:12]}…; save it again"
         )
     try:
         return config, load(packed)

@@ -79,7 +79,7 @@ class AdaWidth:
         """The documents, rotated, ready to search in this process."""
         vectors = Vectors.of(documents, name="documents")
         if vectors.width != self.width:
-            raise DataError(f"{vectors.name}: documents are {vectors.width} wide, the model {self.width}: use the encoder it was fitted for")
+            raise DataError(f"{vectors.name}: documents are {vectors.width} wide, the model {self.width}: use the model's own encoder")
         return Searcher(MemoryIndex(vectors, self.rotation), self.rotation, self.policies)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

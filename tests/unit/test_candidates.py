@@ -72,7 +72,7 @@ def test_shared_candidates(task):
 
 
 def test_pool_keeps_the_positives_and_moves_the_judgements(task):
-    documents, queries, judged = task
+    documents, queries, _ = task
     learning = Learning(Vectors.of(documents), queries.select(np.arange(20)), queries.select(np.arange(20, 30)))
     small = sample(learning, seed=0, floats=120 * D)
     assert len(small.documents) <= 120

@@ -53,7 +53,7 @@ class Policies:
                 return self.taper.policy(budget=budget, quality=quality, start=start, k=k)
             case "router":
                 if self.router is None:
-                    raise OptionError("this model has no router: it was fitted without labels for one, or by an older recipe; use the taper")
+                    raise OptionError("this model has no router (it was fitted without queries): use the taper")
                 return self.router.policy(budget=budget, quality=quality, transductive=transductive)
             case "certify":
                 if budget is not None or quality is not None:

@@ -117,7 +117,7 @@ def _closed_forms(task: Task, moment: NDArray[np.float64], pca: Rotation, seed: 
 def _learned(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) -> list[Trial]:
     usable = len(task.candidates.usable())
     if usable < FEWEST_QUERIES:
-        log.warning("%d usable train queries, at least %d are needed to learn by gradient: only closed forms were tried", usable, FEWEST_QUERIES)
+        log.warning("%d usable train queries, learning by gradient needs %d: only closed forms were tried", usable, FEWEST_QUERIES)
         return []
     starts = {trial.name: trial.rotation for trial in closed}
     trials = []
@@ -139,7 +139,8 @@ def _best(trials: list[Trial]) -> Choice:
         reason = f"No learned rotation was better on dev than {chosen.name}, so that one ships."
         log.warning("%s", reason)
     else:
-        reason = f"Best mean on dev ({mean(chosen.curve):.4f}) of {len(trials)} tried, and behind no closed form at any width by more than chance."
+        best = f"Best mean on dev ({mean(chosen.curve):.4f}) of {len(trials)} tried"
+        reason = f"{best}, and behind no closed form at any width by more than chance."
     return Choice(chosen, tuple(trials), reason)
 
 
@@ -154,9 +155,10 @@ def _trails(trial: Trial, other: Trial) -> bool:
 
 def _without_queries(pool: Learning, pca: Rotation, recipe: str) -> Choice:
     if recipe not in ("auto", "pca", "identity"):
-        raise OptionError(f"the recipe {recipe} needs train and dev queries, there are {len(pool.train)} and {len(pool.dev)}: use --recipe pca")
+        found = f"{len(pool.train)} and {len(pool.dev)}"
+        raise OptionError(f"the recipe {recipe} needs train and dev queries, there are {found}: use --recipe pca")
     rotation = Rotation.identity(pca.width) if recipe == "identity" else pca
-    reason = "There are no queries to learn from or choose on: PCA needs none, but nothing says how good it is here; a few hundred queries would."
+    reason = "There are no queries: PCA needs none, but nothing says how good it is here; a few hundred queries would."
     log.warning("%s", reason)
     trial = Trial(rotation.kind, rotation, {})
     return Choice(trial, (trial,), reason)

@@ -97,4 +97,5 @@ def _router(pool: Learning, choice: Choice, moment: NDArray[np.float64], index: 
 
 
 def _examples(index: MemoryIndex, rotation: Rotation, queries: Queries, noise: float | None = None) -> Examples:
-    return examples(index, rotation.apply(queries.vectors.all()), queries.judged, own=queries.own, start=min(64, rotation.width), noise=noise)
+    turned, start = rotation.apply(queries.vectors.all()), min(64, rotation.width)
+    return examples(index, turned, queries.judged, own=queries.own, start=start, noise=noise)

@@ -22,7 +22,8 @@ def margin_matrix(task: Task, hard: int = 16, random: int = 16, seed: int = 0) -
     for start in range(0, len(usable), 1024):
         part = usable[start : start + 1024]
         counts = candidates.counts[part][:, None]
-        places = np.concatenate([np.arange(hard)[None] % counts, rng.integers(np.minimum(hard, counts - 1), counts, (len(part), random))], axis=1)
+        others = rng.integers(np.minimum(hard, counts - 1), counts, (len(part), random))
+        places = np.concatenate([np.arange(hard)[None] % counts, others], axis=1)
         negatives = task.documents[candidates.negatives[part[:, None], places]].mean(axis=1)
         positives = np.stack([task.documents[candidates.positives.positives(query)].mean(axis=0) for query in part])
         total += (task.queries[part].T @ (positives - negatives)).astype(np.float64)

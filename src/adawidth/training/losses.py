@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 THETA = 0.05  # temperature of the contrastive term and of the difficulty weights
 
 
-def rank_loss(scores: Tensor, positive: Tensor, theta: float = THETA) -> Tensor:
-    """−log of the softmax mass on the relevant candidates, mean over queries. (B, c), (B, c) bool"""
-    logits = scores / theta
-    on_positives = torch.logsumexp(logits.masked_fill(~positive, -torch.inf), dim=1)
-    return (torch.logsumexp(logits, dim=1) - on_positives).mean()
+def log_shares(scores: Tensor, theta: float = THETA) -> Tensor:
+    """Log of each candidate's share of the softmax at temperature θ. (B, c) -> (B, c)"""
+    return functional.log_softmax(scores / theta, dim=1)
+
+
+def rank_loss(shares: Tensor, positive: Tensor) -> Tensor:
+    """−log of the share that the relevant candidates have together, mean over queries. (B, c) log shares, (B, P) columns, -1 for none"""
+    relevant = shares.gather(1, positive.clamp(min=0)).masked_fill(positive < 0, -torch.inf)
+    return -torch.logsumexp(relevant, dim=1).mean()
 
 
 def score_loss(scores: Tensor, teacher: Tensor, theta_b: float = THETA) -> Tensor:
@@ -27,7 +33,15 @@ def geometry_loss(prefixes: Tensor, queries: Tensor) -> Tensor:
     return (prefixes @ prefixes.T - queries @ queries.T).abs().mean()
 
 
-def kl_loss(scores: Tensor, teacher: Tensor, theta: float = THETA) -> Tensor:
-    """KL(softmax(G / θ) ‖ softmax(S / θ)): the order of the candidates is to be kept, not the level of their scores."""
-    target = functional.log_softmax(teacher / theta, dim=1)
-    return functional.kl_div(functional.log_softmax(scores / theta, dim=1), target, reduction="batchmean", log_target=True)
+def kl_loss(shares: Tensor, teacher: Tensor) -> Tensor:
+    """KL(teacher ‖ student) of log shares, mean over queries: the order of the candidates is kept, not the level of their scores."""
+    return functional.kl_div(shares, teacher, reduction="batchmean", log_target=True)
+
+
+def columns(mask: NDArray[np.bool_]) -> Tensor:
+    """The columns that are set in each row, padded with -1. (B, c) -> (B, P)"""
+    rows, found = np.nonzero(mask)
+    counts = np.bincount(rows, minlength=len(mask))
+    out = np.full((len(mask), max(1, int(counts.max(initial=0)))), -1, np.int64)
+    out[rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)] = found
+    return torch.from_numpy(out)

@@ -37,7 +37,7 @@ def sample(learning: Learning, seed: int = 0, floats: int = FLOATS) -> Learning:
         others = rng.choice(len(documents), min(len(documents), room), replace=False)
         others = others[~np.isin(others, needed)][: room - len(needed)]
         rows = np.union1d(needed, others)
-        log.info("fitting on a sample of %d of %d documents and %d of %d train queries", len(rows), len(documents), len(train), len(learning.train))
+        log.info("fitting on a sample of %d of %d documents", len(rows), len(documents))
     kept = Vectors(documents.read(rows), [documents.ids[row] for row in rows.tolist()], documents.name)
     return Learning(kept, _moved(train, rows), _moved(dev, rows))
 

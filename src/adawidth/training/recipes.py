@@ -41,6 +41,6 @@ LABELLED = (
     Recipe("rank+kl, imagined", start="kyfan", kl=1.0, shared=6, imagined=True, steps=600),
 )
 UNLABELLED = (
-    Recipe("kl", start="pca", rank=0.0, kl=1.0, shared=6, steps=600),
-    Recipe("top1+kl", start="kyfan", rank=0.5, kl=1.0, shared=6, steps=600),
+    Recipe("kl", start="kyfan", rank=0.0, kl=1.0, shared=6, steps=600, theta=0.03),
+    Recipe("top1+kl", start="kyfan", rank=0.3, kl=1.0, shared=6, steps=600, theta=0.03),
 )

@@ -21,13 +21,14 @@ from torch.nn import functional
 from ..data import Rows
 from ..progress import Tick
 from ..rotation import Rotation
+from .fused import prefix_objective
 from .householder import materialise, paired_start, rotate, verify
-from .losses import geometry_loss, kl_loss, rank_loss, score_loss
+from .losses import columns, geometry_loss, log_shares, rank_loss, score_loss
 from .recipes import Recipe
 from .task import Task, mean
 
 LOOK = 100
-PATIENCE = 5
+PATIENCE = 3
 LOOKED_AT = 500  # dev queries ranked at each look
 CLIP = 5.0
 WARM_UP = 0.05
@@ -76,48 +77,46 @@ def learn(recipe: Recipe, start: Rotation, task: Task, seed: int = 0, tick: Tick
 
 
 def _loss(recipe: Recipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, u: Tensor, rng: np.random.Generator) -> Tensor:
-    """The recipe's objective on one batch, mean over its widths."""
+    """The recipe's objective on one batch, mean over its widths: with candidates of each query's own, the paper's three terms."""
     widths = [m for m in recipe.widths if m <= task.width] or [task.width]
-    q, d, positive = _batch(recipe, task, batch, queries, documents, rng)  # (B, D), (B, c, D) or (c, D), (B, c)
+    if recipe.shared:
+        return _shared_loss(recipe, task, batch, queries, documents, u, rng, widths)
+    rows, mask = task.candidates.private(batch, recipe.private, rng)
+    q, d, positive = queries[batch], documents[rows], columns(mask)  # (B, D), (B, c, D), (B, P)
     both = rotate(torch.cat([q, d.reshape(-1, task.width)]), u, widths[-1])
-    q_all, d_all = both[: len(q)], both[len(q) :].reshape(*d.shape[:-1], -1)
-    teacher = _scores(q, d)
+    q_all, d_all = both[: len(q)], both[len(q) :].reshape(*rows.shape, -1)
+    teacher = torch.einsum("bd,bcd->bc", q, d)
     total = torch.zeros(())
     for m in widths:
         prefix = functional.normalize(q_all[:, :m], dim=-1)
-        scores = _scores(prefix, functional.normalize(d_all[..., :m], dim=-1))
-        if recipe.rank:
-            total = total + recipe.rank * rank_loss(scores, positive, recipe.theta)
-        if recipe.score:
-            total = total + recipe.score * score_loss(scores, teacher)
-        if recipe.geometry:
-            total = total + recipe.geometry * geometry_loss(prefix, q)
-        if recipe.kl:
-            total = total + recipe.kl * kl_loss(scores, teacher, recipe.theta)
+        scores = torch.einsum("bm,bcm->bc", prefix, functional.normalize(d_all[..., :m], dim=-1))
+        total = total + recipe.rank * rank_loss(log_shares(scores, recipe.theta), positive) + recipe.score * score_loss(scores, teacher)
+        total = total + recipe.geometry * geometry_loss(prefix, q)
     return total / len(widths)
 
 
-def _batch(
-    recipe: Recipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, rng: np.random.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, their candidates (own or shared) and which of these are relevant."""
-    q = queries[batch]
-    if recipe.private:
-        rows, mask = task.candidates.private(batch, recipe.private, rng)
-        return q, documents[rows], torch.from_numpy(mask)
+def _shared_loss(
+    recipe: Recipe,
+    task: Task,
+    batch: Rows,
+    queries: Tensor,
+    documents: Tensor,
+    u: Tensor,
+    rng: np.random.Generator,
+    widths: list[int],
+) -> Tensor:
+    """Rank and KL losses over the candidates that the batch shares; the preservation losses of the paper are not for these."""
     rows, mask = task.candidates.shared(batch, recipe.shared, rng)
-    d = documents[rows]
+    q, d = queries[batch], documents[rows]  # (B, D), (c, D)
     if recipe.imagined:  # a document, moved as a real query is from its positive: it is the answer to that query
         relevant = (mask * rng.random(mask.shape)).argmax(axis=1)
         answers = rng.integers(0, len(rows), len(batch))
         q = torch.cat([q, functional.normalize(d[answers] + q - d[relevant], dim=-1)])
         mask = np.concatenate([mask, np.arange(len(rows)) == answers[:, None]])
-    return q, d, torch.from_numpy(mask)
-
-
-def _scores(q: Tensor, d: Tensor) -> Tensor:
-    """Inner products with candidates of one's own (B, c, m) or shared ones (c, m). -> (B, c)"""
-    return torch.einsum("bm,bcm->bc", q, d) if d.dim() == 3 else q @ d.T
+    teacher = torch.softmax(q @ d.T / recipe.theta, dim=1)
+    both = rotate(torch.cat([q, d]), u, widths[-1])
+    positive = torch.from_numpy(mask.astype(np.float32))
+    return prefix_objective(both[: len(q)], both[len(q) :], positive, teacher, widths, rank=recipe.rank, kl=recipe.kl, theta=recipe.theta)
 
 
 def _batches(usable: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows]:
