@@ -1,0 +1,95 @@
+"""The documentation tells the truth: its examples run, and every command and option is in it.
+
+Fenced `python` blocks of a file run one after the other in one namespace, and the `$ adawidth …` lines of `console` blocks as
+commands, all in a folder that holds a small dataset called scifact with an encoder minilm. A block below `<!-- not run -->` is left out.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from adawidth import bundled, load_dataset
+from adawidth.cli import app
+from adawidth.data import Dataset, Qrels, Vectors
+from adawidth.formats import write_qrels, write_vectors
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"(?P<skip><!-- not run -->\n)?^```(?P<kind>python|console)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+TAKES_LONG = ("adawidth demo",)  # tested in e2e/
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with scifact/ in it: a cut of the bundled vectors, so that widths and figures look like real ones."""
+    folder = tmp_path_factory.mktemp("docs")
+    data = load_dataset(bundled.path())
+    vectors = folder / "scifact" / "embeddings" / "minilm"
+    vectors.mkdir(parents=True)
+    (folder / "scifact" / "qrels").mkdir()
+    qrels = {split: _first(data.qrels[split], count) for split, count in (("train", 150), ("dev", 50), ("test", 50))}
+    documents = sorted({d for part in qrels.values() for grades in part.grades.values() for d in grades}, key=str)
+    write_vectors(vectors / "corpus.npy", _select(data.documents, documents))
+    write_vectors(vectors / "queries.npy", _select(data.queries, [q for part in qrels.values() for q in part.grades]))
+    for split, part in qrels.items():
+        write_qrels(folder / "scifact" / "qrels" / f"{split}.tsv", part)
+    return folder
+
+
+def _first(qrels: Qrels, count: int) -> Qrels:
+    return Qrels(dict(list(qrels.grades.items())[:count]), qrels.name)
+
+
+def _select(vectors: Vectors, ids: list) -> Vectors:
+    rows = vectors.select([vectors.row_of[identifier] for identifier in ids])
+    return Vectors.of(np.asarray(rows.values), rows.ids, name=vectors.name)
+
+
+def blocks(page: Path) -> Iterator[tuple[int, str, str]]:
+    """(line, kind, code) of the blocks that run."""
+    text = page.read_text(encoding="utf-8")
+    for match in BLOCK.finditer(text):
+        if not match["skip"]:
+            yield text.count("\n", 0, match.start()) + 1, match["kind"], match["code"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_run(page: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workspace)
+    namespace: dict[str, object] = {"__name__": "__example__"}
+    for line, kind, code in blocks(page):
+        if kind == "python":
+            exec(compile("\n" * line + code, str(page), "exec"), namespace)
+            continue
+        for command in re.findall(r"^\$ (adawidth .*(?:\\\n.*)*)$", code, re.MULTILINE):
+            if not command.startswith(TAKES_LONG):
+                done = CliRunner().invoke(app, shlex.split(command.replace("\\\n", " "), comments=True)[1:])
+                assert done.exit_code == 0, f"{page.name}:{line}: {command}\n{done.stderr}"
+
+
+def test_the_workspace_is_a_dataset(workspace: Path) -> None:
+    assert isinstance(load_dataset(workspace / "scifact", encoder="minilm"), Dataset)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_is_documented_and_has_help(name: str) -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert f"\n## adawidth {name}\n" in text
+    assert COMMANDS[name].help
+    for parameter in COMMANDS[name].params:
+        if parameter.name != "help":
+            assert parameter.help, f"{name} {parameter.name} has no help"
+        for option in parameter.opts:
+            assert not option.startswith("--") or option in text, f"{name} {option} is not in docs/commands.md"
+
+
+def test_every_documented_command_exists() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## adawidth (\w+)$", text, re.MULTILINE)) == set(COMMANDS)
