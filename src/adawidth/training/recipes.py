@@ -36,11 +36,8 @@ class Recipe:
 PAPER = Recipe("paper", start="identity", reflections=64, widths=(64, 128, 256), score=2.0, geometry=8.0, private=32)
 
 LABELLED = (
-    Recipe("rank", start="kyfan", shared=6, steps=1_000),
-    Recipe("rank+kl", start="kyfan", kl=0.3, shared=6, steps=600),
-    Recipe("rank+kl, imagined", start="kyfan", kl=1.0, shared=6, imagined=True, steps=600),
+    Recipe("rank", start="kyfan", shared=6, steps=800),  # many labels
+    Recipe("rank + kl", start="kyfan", kl=0.3, shared=6, steps=600),
+    Recipe("rank + kl, imagined queries", start="kyfan", kl=1.0, shared=6, imagined=True, steps=600),  # few labels
 )
-UNLABELLED = (
-    Recipe("kl", start="kyfan", rank=0.0, kl=1.0, shared=6, steps=600, theta=0.03),
-    Recipe("top1+kl", start="kyfan", rank=0.3, kl=1.0, shared=6, steps=600, theta=0.03),
-)
+UNLABELLED = (Recipe("top 1 + kl", start="kyfan", kl=1.0, shared=6, steps=300),)  # the frozen top 1 as the positive
