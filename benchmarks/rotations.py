@@ -68,24 +68,36 @@ def main() -> None:
     parser.add_argument("--only", default="", help="collection/encoder pairs, by comma")
     parser.add_argument("--anew", action="store_true", help="measure cells again that the JSON has")
     options = parser.parse_args()
-    done = {"command": "python benchmarks/rotations.py ../shared/datasets", "cells": {}}
-    if RESULTS.exists():
-        done = json.loads(RESULTS.read_text())
     collections = [*datasets(options.folder), load_dataset(bundled.path(), encoder="minilm")]
-    for data in collections:
-        if options.only and f"{data.name}/{data.encoder}" not in options.only.split(","):
-            continue
-        learning = data.learning()
-        seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
-        for method in options.methods.split(","):
-            for seed in range(1 if method in ("truncation", "pca") else options.seeds):
-                cell = f"{data.name}/{data.encoder}/{method}/{seed}"
-                if cell in done["cells"] and not options.anew:
-                    continue
-                rotation, facts = rotation_of(data, method, seed)
-                done["cells"][cell] = {**figures(data, rotation, seen), **facts}
-                RESULTS.write_text(json.dumps(done, indent=1) + "\n")
-                print(cell, done["cells"][cell], flush=True)
+    if options.only:
+        collections = [data for data in collections if f"{data.name}/{data.encoder}" in options.only.split(",")]
+    for seed in range(options.seeds):
+        for data in collections:
+            for method in options.methods.split(","):
+                if seed == 0 or method not in ("truncation", "pca"):
+                    measure(data, method, seed, anew=options.anew)
+
+
+def measure(data: Dataset, method: str, seed: int, *, anew: bool) -> None:
+    """Adds one cell to the JSON, unless it is there."""
+    cell = f"{data.name}/{data.encoder}/{method}/{seed}"
+    if cell in read()["cells"] and not anew:
+        return
+    learning = data.learning(seed=seed)
+    seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
+    rotation, facts = rotation_of(data, method, seed)
+    found = {**figures(data, rotation, seen), **facts}
+    done = read()
+    done["cells"][cell] = found
+    RESULTS.write_text(json.dumps(done, indent=1) + "\n")
+    print(cell, found, flush=True)
+
+
+def read() -> dict:
+    """What is measured so far."""
+    if RESULTS.exists():
+        return json.loads(RESULTS.read_text())
+    return {"command": "python benchmarks/rotations.py ../shared/datasets", "measure": "nDCG@10, test, every document ranked", "cells": {}}
 
 
 if __name__ == "__main__":
