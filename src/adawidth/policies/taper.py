@@ -182,8 +182,10 @@ class TaperModel:
 
     def _within(self, budget: float, choices: list[int], k: int) -> Taper:
         least = self.starts[choices[0]]
-        if not least <= budget <= self.target:
-            raise OptionError(f"budget {budget:g} is not between the start width {least} and the target width {self.target}")
+        if budget < least:
+            raise OptionError(f"budget {budget:g} is below the start width {least}: no query reads less")
+        if budget > self.target:
+            log.info("budget %g is above the target width %d, which is the most that a query reads", budget, self.target)
         found = {i: point for i in choices if (point := self._curve(i, k).within(budget)) is not None}
         if not found:
             cheapest = min(float(self._curve(i, k).widths[0]) for i in choices)
