@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,11 +19,9 @@ from .choose import Choice, choose_rotation, made_again
 from .examples import Examples, examples
 from .pool import sample
 from .router import fit_router
-from .taper import documents_as_queries, fit_taper
+from .taper import fit_taper
 
 ROUTER_SHARE = 0.3  # of the train queries teach the router, with a rotation that has not seen them
-
-log = logging.getLogger("adawidth")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +50,11 @@ def fit_model(
     choice = choose_rotation(pool, moment, recipe=recipe, reflections=reflections, widths=trained, seed=seed)
     rotation = choice.chosen.rotation
     index = MemoryIndex(pool.documents, rotation)
-    dev = rotation.apply(pool.dev.vectors.all()) if len(pool.dev) else np.empty((0, rotation.width), np.float32)
-    if len(pool.train) and len(pool.dev):
-        train = rotation.apply(pool.train.vectors.all())
-        learned = choice.chosen.recipe is not None or choice.chosen.name == "kyfan"
-        target = None if pool.labelled and learned else rotation.width  # a rotation without labels aims at the frozen ranking
-        taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
-        router = _router(pool, choice, moment, index, seed)
-    else:
-        log.warning("there are no queries: the taper is calibrated on documents, which is less exact")
-        asked, own = documents_as_queries(index, seed=seed)
-        half = len(asked) // 2
-        taper = fit_taper(index, asked[:half], asked[half:], calibration_own=own[:half], own=own[half:])
-        router = None
+    train, dev = (rotation.apply(part.vectors.all()) for part in (pool.train, pool.dev))
+    taught = pool.labelled and choice.chosen.name not in ("identity", "pca")
+    target = None if taught else rotation.width  # a rotation that labels did not teach aims at the frozen ranking
+    taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
+    router = _router(pool, choice, moment, index, seed) if len(pool.train) and len(pool.dev) else None
     record = {
         "recipe": recipe,
         "labels": learning.labelled,
