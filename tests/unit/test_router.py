@@ -47,7 +47,7 @@ def world() -> World:
     judged = Judged.of([{int(row): 1.0} for row in source])
     train = examples(index, asked[:300], judged.select(range(300)), start=START, widths=WIDTHS, shortlist=200)
     dev = examples(index, asked[300:], judged.select(range(300, 420)), start=START, widths=WIDTHS, shortlist=200, noise=train.noise)
-    model = fit_router(train, dev, pairs=PAIRS, sets=("paper", "extended", "query"), settings=(Settings(num_leaves=7),))
+    model = fit_router(train, dev, pairs=PAIRS, sets=("paper", "extended", "query"), settings=(Settings(num_leaves=7),), one_rotation=True)
     return World(index, asked, judged, train, dev, model)
 
 
@@ -86,13 +86,23 @@ def test_a_query_reads_what_its_width_says(world: World) -> None:
 
 @pytest.mark.parametrize("budget", [32, 40, 48, 64, 100, 128])
 def test_a_budget_is_kept_on_dev(world: World, budget: float) -> None:
-    dev = by_stages(world.index, world.queries[300:], world.model.policy(budget=budget), 10, shortlist=200)
+    model = fit_router(world.train, world.dev, pairs=PAIRS, sets=("extended",), settings=(Settings(num_leaves=7),))
+    dev = by_stages(world.index, world.queries[300:], model.policy(budget=budget), 10, shortlist=200)
     assert dev.mean_width <= budget + 1e-9
+
+
+def test_axes_count_only_under_one_rotation(world: World) -> None:
+    options = {"multi": False, "pairs": PAIRS[:1], "settings": (Settings(num_leaves=7),)}
+    crossed = fit_router(world.train, world.dev, **options)
+    assert crossed.heads[0].features != "query"
+    assert len(crossed.scores[0]) == len(crossed.values) == len(world.dev)
+    together = fit_router(world.train, world.dev, one_rotation=True, **options)
+    assert len(together.scores[0]) == len(together.values) == len(world.train) + len(world.dev)
 
 
 @pytest.mark.parametrize("budget", [40, 50, 64])
 def test_transductive_spends_the_budget_on_the_workload(world: World, budget: float) -> None:
-    pair = replace(world.model, heads=world.model.heads[:1], dev_scores=world.model.dev_scores[:1])
+    pair = replace(world.model, heads=world.model.heads[:1], scores=world.model.scores[:1])
     policy = pair.policy(budget=budget, transductive=True)
     assert isinstance(policy, Transductive)
     done = run(stage_1(world, slice(0, 300)), policy)
@@ -144,7 +154,7 @@ def test_without_labels_the_target_is_the_change_of_the_top_ten(world: World) ->
     np.testing.assert_allclose(train.changed(32, D), 1 - train.at(32))
     model = fit_router(train, dev, pairs=((32, 64),), sets=("extended",), settings=(Settings(num_leaves=7),))
     assert model.target == D
-    found = np.corrcoef(model.dev_scores[0], dev.changed(32, 64))[0, 1]
+    found = np.corrcoef(model.scores[0], dev.changed(32, 64))[0, 1]
     assert found > 0.3  # the change is far more predictable than what labels gain
 
 

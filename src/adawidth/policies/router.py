@@ -109,7 +109,8 @@ class Transductive:
 
 @dataclass(frozen=True, eq=False)
 class RouterModel:
-    """What fitting found: heads, and the dev queries' scores and worth at each width, from which budgets and qualities are resolved.
+    """What fitting found: heads, and the scores of known queries with their worth at each width, which make a budget or a
+    quality a price. Known are the dev queries, and train queries where neither rotation nor trees had seen them.
 
     Without heads (there was nothing to learn from) every query ends at the start width.
     """
@@ -118,14 +119,14 @@ class RouterModel:
     widths: tuple[int, ...]  # of `values`
     noise: float
     labelled: bool  # whether `values` are nDCG@10, or the share of the widest's top 10
-    values: NDArray[np.float64]  # (dev queries, W)
+    values: NDArray[np.float64]  # (known queries, W)
     heads: tuple[Head, ...]
-    dev_scores: tuple[Scores, ...]  # of each head
+    scores: tuple[Scores, ...]  # of the known queries, by each head
 
     def policy(self, *, budget: float | None = None, quality: float | None = None, transductive: bool = False) -> Policy:
-        """The policy that kept within the mean width `budget`, or kept the share `quality` (.99 unless told), on dev.
+        """The policy that kept to the mean width `budget`, or kept the share `quality` (.99 unless told), on the known queries.
 
-        `transductive`: the paper's rule, which ranks the whole workload, given as one batch, instead of using dev's price.
+        `transductive`: the paper's rule, which ranks the whole workload, given as one batch, instead of using a known price.
         """
         if budget is not None and quality is not None:
             raise OptionError("give a budget or a quality, not both")
@@ -136,36 +137,36 @@ class RouterModel:
             return Fixed(self.start, self.start)
         if budget is None:
             budget = self.budget_for(QUALITY if quality is None else quality)
-        head, price, _ = max((self._on_dev(place, budget) for place in self._usable(budget)), key=lambda found: found[2])
+        head, price, _ = max((self._tried(place, budget) for place in self._usable(budget)), key=lambda found: found[2])
         if transductive:
             return Transductive(head, self.start, self.noise, min(budget, head.widths[-1]))
         return Router(head, self.start, self.noise, price)
 
     def budget_for(self, quality: float) -> float:
-        """The smallest mean width that kept this share of the target width's worth on dev."""
+        """The smallest mean width that kept this share of the target width's worth."""
         if not 0 < quality <= 1:
             raise OptionError(f"quality {quality:g} is not between 0 and 1")
         wanted = quality * float(self.values[:, self.widths.index(self.target)].mean())
         for budget in np.linspace(self.start, self.target, 65)[:-1].tolist():
-            if any(self._on_dev(place, budget)[2] >= wanted for place in self._usable(budget)):
+            if any(self._tried(place, budget)[2] >= wanted for place in self._usable(budget)):
                 return float(budget)
         return float(self.target)
 
     @cached_property
     def target(self) -> int:
-        """The width with the best dev nDCG@10; without labels the widest."""
+        """The width with the best nDCG@10; without labels the widest."""
         return self.widths[int(self.values.mean(axis=0).argmax())] if self.labelled else self.widths[-1]
 
     def credit(self, budget: float) -> float:
-        """What routing added on dev over the fixed width of the same mean, at its best head."""
+        """What routing added on the known queries over the fixed width of the same mean, at its best head."""
         if not self.heads:
             return 0.0
         return max(self._credit(place, budget) for place in self._usable(budget))
 
     @property
     def reference(self) -> Scores:
-        """Dev scores of the head that `signal` uses."""
-        return self.dev_scores[-1] if self.heads else np.empty(0)
+        """The known queries' scores by the head that `signal` uses."""
+        return self.scores[-1] if self.heads else np.empty(0)
 
     def signal(self, stage: Stage) -> Scores:
         """The last head's scores, whose distribution tells drift. (Q,)"""
@@ -179,8 +180,8 @@ class RouterModel:
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
         found: dict[str, NDArray[Any]] = {"values": self.values}
-        for place, (head, scores) in enumerate(zip(self.heads, self.dev_scores, strict=True)):
-            arrays = {**head.trees.tensors(), "knots": head.knots, "curves": head.curves, "dev_scores": scores}
+        for place, (head, scores) in enumerate(zip(self.heads, self.scores, strict=True)):
+            arrays = {**head.trees.tensors(), "knots": head.knots, "curves": head.curves, "scores": scores}
             found |= {f"{place}.{name}": array for name, array in arrays.items()}
         return found
 
@@ -198,15 +199,15 @@ class RouterModel:
             labelled=config["labelled"],
             values=tensors["values"],
             heads=tuple(heads),
-            dev_scores=tuple(tensors[f"{place}.dev_scores"] for place in range(len(heads))),
+            scores=tuple(tensors[f"{place}.scores"] for place in range(len(heads))),
         )
 
     def _usable(self, budget: float) -> list[int]:
         return [place for place, head in enumerate(self.heads) if head.widths[0] <= budget]
 
-    def _on_dev(self, place: int, budget: float) -> tuple[Head, float, float]:
-        """A head, its price for the budget, and the mean worth of what it chose on dev."""
-        head, gains = self.heads[place], self.heads[place].gains(self.dev_scores[place])
+    def _tried(self, place: int, budget: float) -> tuple[Head, float, float]:
+        """A head, its price for the budget, and the mean worth of what it chose."""
+        head, gains = self.heads[place], self.heads[place].gains(self.scores[place])
         price = price_for(gains, head.widths, min(budget, head.widths[-1]))
         return head, price, float(self._worth(allot(gains, head.widths, price)).mean())
 
@@ -214,7 +215,7 @@ class RouterModel:
         return np.asarray(self.values[np.arange(len(chosen)), np.searchsorted(self.widths, chosen)])
 
     def _credit(self, place: int, budget: float) -> float:
-        head, gains = self.heads[place], self.heads[place].gains(self.dev_scores[place])
+        head, gains = self.heads[place], self.heads[place].gains(self.scores[place])
         chosen = allot(gains, head.widths, price_for(gains, head.widths, min(budget, head.widths[-1])))
         fixed = np.interp(chosen.mean(), self.widths, self.values.mean(axis=0))
         return float(self._worth(chosen).mean() - fixed)

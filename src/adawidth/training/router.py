@@ -55,22 +55,28 @@ def fit_router(
     multi: bool = True,
     sets: Sequence[str] = SETS,
     settings: Sequence[Settings] = SETTINGS,
+    one_rotation: bool = False,
     seed: int = 0,
 ) -> RouterModel:
     """A router with one head for each pair of widths that the examples have and, with `multi`, one for all their widths.
 
-    The feature set and the settings are those with which the last of these heads has the largest mean credit on dev: routed
-    worth less the fixed width's at the same mean width. Where there is nothing to learn from, the model has no heads and says so.
+    `one_rotation` says that train and dev examples were made with the rotation that will be used, which cross-fitted ones are
+    not. Then train queries, scored by trees grown without them, count as dev queries do in every choice; else features that
+    hang on the rotation's axes are left out. The feature set and the settings are those with which the last head has the largest
+    mean credit: routed worth less the fixed width's at the same mean width. Where there is nothing to learn from, the model
+    has no heads and says so.
     """
-    empty = RouterModel(train.start, train.widths, train.noise, train.labelled, dev.values, (), ())
+    values = np.concatenate([train.values, dev.values]) if one_rotation else dev.values
+    empty = RouterModel(train.start, train.widths, train.noise, train.labelled, values, (), ())
     ladders = [pair for pair in pairs if set(pair) <= set(train.widths)] + ([train.widths] if multi else [])
     if reason := _hopeless(train, dev, ladders):
         log.warning("router: %s; every query will end at the start width, %d", reason, train.start)
         return empty
-    trials = {(f, s): _trial(empty, train, dev, ladders[-1], f, s, seed) for f in sets for s in settings}
+    sets = [features for features in sets if one_rotation or features != "query"]
+    trials = {(f, s): _trial(empty, train, dev, ladders[-1], f, s, one_rotation, seed) for f in sets for s in settings}
     best = max(trials, key=lambda choice: _mean_credit(trials[choice]))
-    chosen = [*(_trial(empty, train, dev, ladder, *best, seed) for ladder in ladders[:-1]), trials[best]]
-    return replace(empty, heads=tuple(m.heads[0] for m in chosen), dev_scores=tuple(m.dev_scores[0] for m in chosen))
+    chosen = [*(_trial(empty, train, dev, ladder, *best, one_rotation, seed) for ladder in ladders[:-1]), trials[best]]
+    return replace(empty, heads=tuple(m.heads[0] for m in chosen), scores=tuple(m.scores[0] for m in chosen))
 
 
 def grow(x: NDArray[np.float64], y: NDArray[np.float64], settings: Settings, seed: int) -> Trees:
@@ -150,20 +156,28 @@ def _hopeless(train: Examples, dev: Examples, ladders: Sequence[tuple[int, ...]]
 
 
 def _trial(
-    empty: RouterModel, train: Examples, dev: Examples, widths: tuple[int, ...], features: str, settings: Settings, seed: int
+    empty: RouterModel,
+    train: Examples,
+    dev: Examples,
+    widths: tuple[int, ...],
+    features: str,
+    settings: Settings,
+    one_rotation: bool,
+    seed: int,
 ) -> RouterModel:
     """A model with this one head."""
     places = columns(features, train.start)
     x, gains = train.features[:, places], _gains(train, widths)
-    if len(widths) == 2:
-        trees = grow(x, gains[:, 1] if train.labelled else train.changed(*widths), settings, seed)
-        knots, curves = np.array([-1.0, 1.0]), np.array([[0.0, -1.0], [0.0, 1.0]])  # the score is the gain
-    else:
-        target = gains[:, 1:].mean(axis=1)  # one score a query: what it gains on average over the widths
-        trees = grow(x, target, settings, seed)
-        knots, curves = gain_curves(_unseen_scores(x, target, settings, seed), gains)
-    head = Head(widths, features, trees, knots, curves)
-    return replace(empty, heads=(head,), dev_scores=(trees.predict(dev.features[:, places]),))
+    pair = len(widths) == 2
+    target = gains[:, 1:].mean(axis=1)  # one score a query: what it gains, on average over the widths
+    if pair and not train.labelled:
+        target = train.changed(*widths)
+    trees = grow(x, target, settings, seed)
+    scores = trees.predict(dev.features[:, places])
+    unseen = _unseen_scores(x, target, settings, seed) if one_rotation or not pair else np.empty(0)
+    knots, curves = (np.array([-1.0, 1.0]), np.array([[0.0, -1.0], [0.0, 1.0]])) if pair else gain_curves(unseen, gains)
+    head = Head(widths, features, trees, knots, curves)  # of a pair the score is the gain
+    return replace(empty, heads=(head,), scores=(np.concatenate([unseen, scores]) if one_rotation else scores,))
 
 
 def _gains(examples: Examples, widths: tuple[int, ...]) -> NDArray[np.float64]:
