@@ -11,6 +11,7 @@ from adawidth.data import Judged, Vectors
 from adawidth.errors import OptionError
 from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
+from adawidth.policies.budget import Online
 from adawidth.policies.fixed import Fixed
 from adawidth.policies.router import Head, Router, RouterModel, Transductive
 from adawidth.rotation import Rotation
@@ -127,6 +128,15 @@ def test_quality_becomes_the_smallest_budget_that_keeps_it(world: World) -> None
             world.model.policy(quality=bad)
     with pytest.raises(OptionError, match="not both"):
         world.model.policy(quality=0.9, budget=40)
+
+
+def test_online_over_the_router(world: World) -> None:
+    """Its own dev queries do not drift."""
+    online = Online(world.model, 48, window=400)
+    assert (online.name, online.start) == ("router", START)
+    hits = by_stages(world.index, world.queries[300:], online, 10, shortlist=200)
+    assert START <= hits.mean_width <= 1.02 * 48 + 0.02 * 400 * 48 / 120  # the purse is full at first
+    assert not online.drifted
 
 
 def test_round_trip(world: World) -> None:

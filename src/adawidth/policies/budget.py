@@ -24,6 +24,7 @@ Widths = NDArray[np.int64]
 WINDOW = 5_000  # any so many consecutive queries keep to the budget …
 TOLERANCE = 0.02  # … but for this share
 SIGNIFICANT = 1.63  # Kolmogorov and Smirnov's critical value at 1 %, times sqrt(1/n + 1/m)
+NOTABLE = 0.1  # a smaller difference is none to act on, however sure
 RECENT = 2_000  # queries that are compared with dev for drift
 REVIEW = 250  # queries, at least, between two looks at the share and at drift
 EAGERNESS = 0.3  # part of the overspending since the last look by which the share is cut
@@ -159,9 +160,9 @@ class Online:
 
     @property
     def drifted(self) -> bool:
-        """Whether recent queries differ from dev by more than chance would (1 %)."""
+        """Whether recent queries differ from dev notably and by more than chance would (1 %)."""
         n, m = len(self._signals), len(self._reference)
-        return n > 0 and m > 0 and self.drift > SIGNIFICANT * float(np.sqrt(1 / n + 1 / m))
+        return n > 0 and m > 0 and self.drift > max(NOTABLE, SIGNIFICANT * float(np.sqrt(1 / n + 1 / m)))
 
     @property
     def _reference(self) -> NDArray[np.float64]:
