@@ -161,7 +161,7 @@ def leave_one_out(
         model = fit_router(train, choose, pairs=(), sets=(features,), seed=seed)
         scores = tuple(head.trees.predict(dev.features[:, columns(head.features, dev.start)]) for head in model.heads)
         values = np.stack([dev.at(width) for width in model.widths], axis=1)
-        models[features] = replace(model, values=values, noise=dev.noise, scores=scores)
+        models[features] = replace(model, dev=len(dev), values=values, noise=dev.noise, scores=scores)
     return models
 
 

@@ -119,6 +119,7 @@ class RouterModel:
     widths: tuple[int, ...]  # of `values`
     noise: float
     labelled: bool  # whether `values` are nDCG@10, or the share of the widest's top 10
+    dev: int  # so many of the known queries, the last ones, are dev's
     values: NDArray[np.float64]  # (known queries, W)
     heads: tuple[Head, ...]
     scores: tuple[Scores, ...]  # of the known queries, by each head
@@ -165,8 +166,8 @@ class RouterModel:
 
     @property
     def reference(self) -> Scores:
-        """The known queries' scores by the head that `signal` uses."""
-        return self.scores[-1] if self.heads else np.empty(0)
+        """The dev queries' scores by the head that `signal` uses: by the very trees, which out-of-fold scores are not."""
+        return self.scores[-1][len(self.values) - self.dev :] if self.heads else np.empty(0)
 
     def signal(self, stage: Stage) -> Scores:
         """The last head's scores, whose distribution tells drift. (Q,)"""
@@ -175,7 +176,14 @@ class RouterModel:
     def config(self) -> dict[str, Any]:
         """All but the arrays, JSON-able."""
         heads = [{"widths": list(head.widths), "features": head.features} for head in self.heads]
-        return {"start": self.start, "widths": list(self.widths), "noise": self.noise, "labelled": self.labelled, "heads": heads}
+        return {
+            "start": self.start,
+            "widths": list(self.widths),
+            "noise": self.noise,
+            "labelled": self.labelled,
+            "dev": self.dev,
+            "heads": heads,
+        }
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
@@ -197,6 +205,7 @@ class RouterModel:
             widths=tuple(config["widths"]),
             noise=config["noise"],
             labelled=config["labelled"],
+            dev=config["dev"],
             values=tensors["values"],
             heads=tuple(heads),
             scores=tuple(tensors[f"{place}.scores"] for place in range(len(heads))),

@@ -67,7 +67,7 @@ def fit_router(
     has no heads and says so.
     """
     values = np.concatenate([train.values, dev.values]) if one_rotation else dev.values
-    empty = RouterModel(train.start, train.widths, train.noise, train.labelled, values, (), ())
+    empty = RouterModel(train.start, train.widths, train.noise, train.labelled, len(dev), values, (), ())
     ladders = [pair for pair in pairs if set(pair) <= set(train.widths)] + ([train.widths] if multi else [])
     if reason := _hopeless(train, dev, ladders):
         log.warning("router: %s; every query will end at the start width, %d", reason, train.start)
