@@ -1,9 +1,9 @@
-"""AdaWidth, the facade: fit, index, save, load."""
+"""AdaWidth, the facade: fit, refit, index, save, load."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +14,24 @@ from .card import describe
 from .data import Dataset, Floats, Id, Learning, Qrels, Queries, Vectors, held_out
 from .errors import ArtifactError, DataError, OptionError
 from .index import MemoryIndex
-from .policies.choose import Policies
-from .policies.router import RouterModel
-from .policies.taper import TaperModel
+from .policies.choose import Policies, part_of
 from .rotation import Rotation
 from .search import Searcher
+from .stage import Index
+from .tasks import DEFAULT, TaskMap, check_name, pick
 
 QrelsLike = Qrels | Mapping[Id, Mapping[Id, float]]
 
 
 @dataclass(frozen=True, eq=False)
 class AdaWidth:
-    """A fitted model: one rotation, the policies calibrated for it, and the record of how it was made."""
+    """A fitted model: one rotation, the policies calibrated for it, the record of how it was made, and the tasks that `refit` added."""
 
     rotation: Rotation
     policies: Policies
     record: dict[str, Any]  # config.json's "record": recipe, trials and their dev figures, data, seed
     seen: frozenset[Id] = frozenset()  # ids of documents relevant to a train or dev query
+    tasks: Mapping[str, TaskMap] = field(default_factory=dict)  # by name
 
     @classmethod
     def fit(
@@ -52,15 +53,7 @@ class AdaWidth:
         """
         from .training.fit import fit_model  # torch loads only here
 
-        if isinstance(data, Dataset):
-            if queries is not None or qrels is not None or dev is not None:
-                raise OptionError("a Dataset brings its own queries and labels: give either a Dataset or arrays")
-            labels = "train" in data.qrels if labels is None else labels
-            learning = data.learning(labels=labels, seed=seed)
-            origin = {"dataset": data.name, "encoder": data.encoder}
-        else:
-            learning = _learning(Vectors.of(data, name="documents"), queries, qrels, dev, labels, seed)
-            origin = {"dataset": "arrays", "encoder": ""}
+        learning, origin = _taught(data, queries, qrels, dev, labels, seed)
         fitted = fit_model(learning, recipe=recipe, reflections=reflections, widths=widths, seed=seed)
         seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
         return cls(fitted.rotation, fitted.policies, {**origin, **fitted.record}, seen)
@@ -75,26 +68,57 @@ class AdaWidth:
         """Whether labels were learned from."""
         return bool(self.record.get("labels"))
 
+    def refit(
+        self,
+        data: Dataset | Vectors | Floats,
+        queries: Vectors | Floats | None = None,
+        qrels: QrelsLike | None = None,
+        dev: QrelsLike | None = None,
+        *,
+        task: str = DEFAULT,
+        seed: int = 0,
+    ) -> AdaWidth:
+        """This model with a query map learned from labels, under the name of a task (one of the same name is replaced).
+
+        The rotation stays, and with it every index made with this model. Grades weigh a query's relevant documents; those
+        of 0 or below are negatives. What is learned is chosen on dev: without a clear gain the map is the rotation alone.
+        """
+        from .training.refit import learn_task  # torch loads only here
+
+        check_name(task)
+        learning, origin = _taught(data, queries, qrels, dev, True, seed)
+        taught = learn_task(self.rotation, self.policies, learning, seed=seed)
+        return replace(self, tasks={**self.tasks, task: replace(taught, record={**origin, **taught.record})})
+
+    def task(self, name: str | None = None) -> TaskMap | None:
+        """The task of this name; unnamed, the one called "default" if there is one; None for "none", which is the rotation alone."""
+        return pick(self.tasks, name)
+
+    def open(self, index: Index) -> Searcher:
+        """An index of rotated documents, to be searched with this model: one made with the same rotation, by this model or another."""
+        self.rotation.check_same(index.fingerprint)
+        return Searcher(index, self.rotation, self.policies, self.tasks)
+
     def index(self, documents: Vectors | Floats) -> Searcher:
         """The documents, rotated, ready to search in this process."""
         vectors = Vectors.of(documents, name="documents")
         if vectors.width != self.width:
             raise DataError(f"{vectors.name}: documents are {vectors.width} wide, the model {self.width}: use the model's own encoder")
-        return Searcher(MemoryIndex(vectors, self.rotation), self.rotation, self.policies)
+        return self.open(MemoryIndex(vectors, self.rotation))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Writes the model folder."""
         config = {
             "width": self.width,
             "rotation": {"kind": self.rotation.kind, "fingerprint": self.rotation.fingerprint},
-            "taper": self.policies.taper.config(),
-            "router": None if self.policies.router is None else self.policies.router.config(),
+            **self.policies.config(),
             "record": self.record,
             "seen": sorted(self.seen, key=str),
+            "tasks": [{"name": name, **task.config()} for name, task in self.tasks.items()],
         }
-        tensors = {"rotation": self.rotation.matrix, **_prefixed("taper", self.policies.taper.tensors())}
-        if self.policies.router is not None:
-            tensors |= _prefixed("router", self.policies.router.tensors())
+        tensors = {"rotation": self.rotation.matrix, **self.policies.tensors()}
+        for place, task in enumerate(self.tasks.values()):
+            tensors |= {f"tasks.{place}.{name}": tensor for name, tensor in task.tensors().items()}
         write_model(path, config, tensors, describe(self.record, self.width), force=force)
 
     @classmethod
@@ -103,19 +127,29 @@ class AdaWidth:
         config, tensors = read_model(path)
         try:
             rotation = Rotation(tensors["rotation"], config["rotation"]["kind"])
-            taper = TaperModel.of(config["taper"], _part("taper", tensors))
-            router = None if config["router"] is None else RouterModel.of(config["router"], _part("router", tensors))
-            return cls(rotation, Policies(rotation.width, taper, router), config["record"], frozenset(config["seen"]))
+            policies = Policies.of(rotation.width, config, tensors)
+            stored = enumerate(config.get("tasks", ()))
+            tasks = {entry["name"]: TaskMap.of(entry, part_of(f"tasks.{place}", tensors)) for place, entry in stored}
+            return cls(rotation, policies, config["record"], frozenset(config["seen"]), tasks)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArtifactError(f"{path}: config.json and model.safetensors do not make a model ({error!r}): save it again") from None
 
 
-def _prefixed(part: str, tensors: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{part}.{name}": tensor for name, tensor in tensors.items()}
-
-
-def _part(part: str, tensors: Mapping[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix(f"{part}."): tensor for name, tensor in tensors.items() if name.startswith(f"{part}.")}
+def _taught(
+    data: Dataset | Vectors | Floats,
+    queries: Vectors | Floats | None,
+    qrels: QrelsLike | None,
+    dev: QrelsLike | None,
+    labels: bool | None,
+    seed: int,
+) -> tuple[Learning, dict[str, str]]:
+    """What may be learned from, and where it came from, for the record."""
+    if not isinstance(data, Dataset):
+        return _learning(Vectors.of(data, name="documents"), queries, qrels, dev, labels, seed), {"dataset": "arrays", "encoder": ""}
+    if queries is not None or qrels is not None or dev is not None:
+        raise OptionError("a Dataset brings its own queries and labels: give either a Dataset or arrays")
+    labels = "train" in data.qrels if labels is None else labels
+    return data.learning(labels=labels, seed=seed), {"dataset": data.name, "encoder": data.encoder}
 
 
 def _learning(
@@ -141,5 +175,3 @@ def _learning(
             parts.append(Queries(rows, known.judged(rows, documents), np.full(len(rows), -1)))
     train, chosen = parts if len(parts) == 2 else held_out(parts[0], seed)
     return Learning(documents, train, chosen)
-
-

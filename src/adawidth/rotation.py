@@ -1,7 +1,7 @@
-"""Rotation: the orthogonal map that queries and documents share. NumPy only.
+"""Rotation, the orthogonal map that queries and documents share, and QueryMap, which only queries pass through. NumPy only.
 
 A row x becomes x Rᵀ. Rows of `matrix` are the new axes, most important first, so the leading m rows are all that a
-width of m needs. Closed forms stand here; learned rotations come from training/.
+width of m needs. Closed forms stand here; learned rotations and query maps come from training/.
 """
 
 from __future__ import annotations
@@ -44,19 +44,17 @@ class Rotation:
         """Names this rotation: two models with the same one can share an index."""
         return hashlib.sha256(np.ascontiguousarray(self.matrix, np.float32).tobytes()).hexdigest()[:16]
 
+    def check_same(self, fingerprint: str, place: str = "this index") -> None:
+        """Refuses documents that are under another rotation."""
+        if fingerprint != self.fingerprint:
+            raise ArtifactError(
+                f"{place}: its documents are under the rotation {fingerprint}, the model's is {self.fingerprint}: "
+                "use the model the index was made with, or one that `refit` made from it"
+            )
+
     def apply(self, x: Floats, width: int | None = None, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """Rows of x rotated, float32: all D coordinates or the leading `width`. (n, D) -> (n, m)"""
-        width = self.width if width is None else width
-        if not 1 <= width <= self.width:
-            raise OptionError(f"width {width} is not between 1 and the encoder width {self.width}")
-        if x.shape[-1] != self.width:
-            raise OptionError(f"vectors are {x.shape[-1]} wide, the rotation {self.width}: use the encoder the model was fitted for")
-        out = np.empty((len(x), width), np.float32) if out is None else out
-        axes = self.matrix[:width].T
-        for start in range(0, len(x), BLOCK):
-            part = slice(start, start + BLOCK)
-            np.matmul(np.asarray(x[part], np.float32), axes, out=out[part])
-        return out
+        return _multiplied(self.matrix, x, width, out)
 
     def invert(self, y: Floats) -> NDArray[np.float32]:
         """Rotated full-width rows turned back. (n, D) -> (n, D)"""
@@ -84,6 +82,62 @@ class Rotation:
     def pca(cls, documents: Vectors, sample: int = 100_000, seed: int = 0) -> Rotation:
         """Uncentred principal axes of at most `sample` documents."""
         return cls.principal(second_moment(documents, sample, seed), "pca")
+
+
+@dataclass(frozen=True, eq=False)
+class QueryMap:
+    """What labels taught, on the query side: q̂ = (I + A) R q + b (methods 17). Documents are only ever rotated.
+
+    It is kept folded with its rotation into one matrix W = (I + A) R, so a mapped query costs what a rotated one does. The
+    length of q̂ is not one: scores are cosines and do not see it.
+    """
+
+    matrix: NDArray[np.float32]  # (D, D), W
+    bias: NDArray[np.float32]  # (D,), b
+    fingerprint: str  # of the rotation that the documents are under
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.matrix.shape != (len(self.bias), len(self.bias)):
+            shapes = " and ".join("×".join(map(str, x.shape)) for x in (self.matrix, self.bias))
+            raise ArtifactError(f"a query map is a square matrix and a bias as long as its rows, these are {shapes}")
+
+    @classmethod
+    def fold(cls, rotation: Rotation, change: Floats, bias: Floats) -> QueryMap:
+        """The map that adds `change` (A, D × D) and `bias` (b) to what the rotation gives; zeros change nothing."""
+        turned = np.asarray(change, np.float64) @ rotation.matrix.astype(np.float64)
+        return cls((rotation.matrix + turned).astype(np.float32), np.asarray(bias, np.float32), rotation.fingerprint)
+
+    @classmethod
+    def identity(cls, rotation: Rotation) -> QueryMap:
+        """The rotation alone."""
+        return cls(rotation.matrix, np.zeros(rotation.width, np.float32), rotation.fingerprint)
+
+    @property
+    def width(self) -> int:
+        """The encoder width D."""
+        return len(self.bias)
+
+    def apply(self, x: Floats, width: int | None = None) -> NDArray[np.float32]:
+        """Queries as the encoder gives them, rotated and mapped: all D coordinates or the leading `width`. (n, D) -> (n, m)"""
+        mapped = _multiplied(self.matrix, x, width)
+        mapped += self.bias[: mapped.shape[1]]
+        return mapped
+
+
+def _multiplied(matrix: NDArray[np.float32], x: Floats, width: int | None, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    """Rows of x times the leading `width` rows of a square matrix, block by block. (n, D) -> (n, m)"""
+    whole = len(matrix)
+    width = whole if width is None else width
+    if not 1 <= width <= whole:
+        raise OptionError(f"width {width} is not between 1 and the encoder width {whole}")
+    if x.shape[-1] != whole:
+        raise OptionError(f"vectors are {x.shape[-1]} wide, the rotation {whole}: use the encoder the model was fitted for")
+    out = np.empty((len(x), width), np.float32) if out is None else out
+    axes = matrix[:width].T
+    for start in range(0, len(x), BLOCK):
+        part = slice(start, start + BLOCK)
+        np.matmul(np.asarray(x[part], np.float32), axes, out=out[part])
+    return out
 
 
 def second_moment(vectors: Vectors, sample: int = 100_000, seed: int = 0) -> NDArray[np.float64]:

@@ -5,7 +5,8 @@ Written once over the verbs of an index; the same loop serves every policy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from .policies import Policy
 from .policies.choose import Policies
 from .rotation import Rotation
 from .stage import Index, Stage
+from .tasks import TaskMap, pick
 
 SHORTLIST = 500
 BATCH = 1_024  # queries carried through the stages together
@@ -23,11 +25,12 @@ BATCH = 1_024  # queries carried through the stages together
 
 @dataclass(frozen=True, eq=False)
 class Searcher:
-    """Answers queries over an index with a model's rotation and policies. Safe for concurrent searches."""
+    """Answers queries over an index with a model's rotation, policies and tasks. Safe for concurrent searches."""
 
     index: Index
     rotation: Rotation
     policies: Policies
+    tasks: Mapping[str, TaskMap] = field(default_factory=dict)
 
     def search(
         self,
@@ -40,15 +43,22 @@ class Searcher:
         width: int | None = None,
         start: int | None = None,
         shortlist: int = SHORTLIST,
+        task: str | None = None,
     ) -> Hits:
-        """The k best documents for each query (rows, or one 1-D vector): by the taper at quality .99 unless told otherwise."""
+        """The k best documents for each query (rows, or one 1-D vector): by the taper at quality .99 unless told otherwise.
+
+        `task` names a query map and its policies: without it the one called "default" if there is one; "none" for no map.
+        """
         if isinstance(queries, np.ndarray) and queries.ndim == 1:
             queries = queries[None]
         vectors = Vectors.of(queries, name="queries")
         if vectors.width != self.rotation.width:
             raise DataError(f"queries are {vectors.width} wide, the model {self.rotation.width}: use the encoder the model was fitted for")
-        chosen = self.policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k)
-        return by_stages(self.index, self.rotation.apply(vectors.all()), chosen, k, shortlist=shortlist)
+        picked = pick(self.tasks, task)
+        policies = self.policies if picked is None else picked.policies
+        turn = self.rotation.apply if picked is None else picked.query_map.apply
+        chosen = policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k)
+        return by_stages(self.index, turn(vectors.all()), chosen, k, shortlist=shortlist)
 
 
 def exhaustive(index: Index, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Hits:

@@ -68,6 +68,11 @@ class Index(Protocol):
         """The widest that can be read."""
         ...
 
+    @property
+    def fingerprint(self) -> str:
+        """Names the rotation that the documents are under."""
+        ...
+
     def search(self, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
         ...

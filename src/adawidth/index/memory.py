@@ -20,6 +20,7 @@ class MemoryIndex:
 
     def __init__(self, documents: Vectors, rotation: Rotation) -> None:
         self._documents = documents
+        self._rotation = rotation
         self.rows = np.empty((len(documents), documents.width), np.float32)
         for start, block in documents.blocks():
             rotation.apply(block, out=self.rows[start : start + len(block)])
@@ -35,6 +36,11 @@ class MemoryIndex:
     def width(self) -> int:
         """The widest that can be read: the encoder width."""
         return int(self.rows.shape[1])
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the rotation that the documents are under."""
+        return self._rotation.fingerprint
 
     def norms(self, width: int) -> NDArray[np.float32]:
         """Length of every document's prefix. (N,)"""

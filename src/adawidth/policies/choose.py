@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Self
+
+from numpy.typing import NDArray
 
 from ..errors import OptionError
 from .base import Policy
 from .certify import Certify
 from .fixed import Fixed
-
-if TYPE_CHECKING:
-    from .router import RouterModel
-    from .taper import TaperModel
+from .router import RouterModel
+from .taper import TaperModel
 
 NAMES = ("taper", "router", "fixed", "certify")
 
@@ -71,3 +72,28 @@ class Policies:
         if width > self.width:
             raise OptionError(f"width {width} is above the encoder width {self.width}")
         return Fixed(width, min(64, width) if start is None else start)
+
+    def config(self) -> dict[str, Any]:
+        """What goes into config.json."""
+        return {"taper": self.taper.config(), "router": None if self.router is None else self.router.config()}
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """What goes into model.safetensors."""
+        router = {} if self.router is None else self.router.tensors()
+        return {
+            f"{part}.{name}": tensor
+            for part, found in (("taper", self.taper.tensors()), ("router", router))
+            for name, tensor in found.items()
+        }
+
+    @classmethod
+    def of(cls, width: int, config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Self:
+        """The policies that `config` and `tensors` came from."""
+        taper = TaperModel.of(config["taper"], part_of("taper", tensors))
+        router = None if config["router"] is None else RouterModel.of(config["router"], part_of("router", tensors))
+        return cls(width, taper, router)
+
+
+def part_of(part: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The tensors whose names begin with this part, without it."""
+    return {name.removeprefix(f"{part}."): tensor for name, tensor in tensors.items() if name.startswith(f"{part}.")}

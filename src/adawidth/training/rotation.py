@@ -52,10 +52,10 @@ def learn(recipe: Recipe, start: Rotation, task: Task, seed: int = 0, tick: Tick
     u = functional.normalize(u, dim=1).requires_grad_(True)
     queries, documents = (torch.from_numpy(start.apply(x)) for x in (task.queries, task.documents))
     optimiser = torch.optim.AdamW([u], lr=recipe.rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, recipe.steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
     looked_at = task.without_dev_beyond(LOOKED_AT)
     best, best_at, best_score = start, 0, mean(looked_at.dev_curve(start))
-    batches = _batches(usable, recipe.batch, rng)
+    batches = endless_batches(usable, recipe.batch, rng)
     step = 0
     for step in range(1, recipe.steps + 1):
         loss = _loss(recipe, task, next(batches), queries, documents, u, rng)
@@ -108,18 +108,23 @@ def _shared_loss(
     """Rank and KL losses over the candidates that the batch shares; the preservation losses of the paper are not for these."""
     rows, mask = task.candidates.shared(batch, recipe.shared, rng)
     q, d = queries[batch], documents[rows]  # (B, D), (c, D)
-    if recipe.imagined:  # a document, moved as a real query is from its positive: it is the answer to that query
-        relevant = (mask * rng.random(mask.shape)).argmax(axis=1)
-        answers = rng.integers(0, len(rows), len(batch))
-        q = torch.cat([q, functional.normalize(d[answers] + q - d[relevant], dim=-1)])
-        mask = np.concatenate([mask, np.arange(len(rows)) == answers[:, None]])
+    if recipe.imagined:
+        more, answers = imagine(q, d, mask, rng)
+        q, mask = torch.cat([q, more]), np.concatenate([mask, answers])
     teacher = torch.softmax(q @ d.T / recipe.theta, dim=1)
     both = rotate(torch.cat([q, d]), u, widths[-1])
     positive = torch.from_numpy(mask.astype(np.float32))
     return prefix_objective(both[: len(q)], both[len(q) :], positive, teacher, widths, rank=recipe.rank, kl=recipe.kl, theta=recipe.theta)
 
 
-def _batches(usable: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows]:
+def imagine(q: Tensor, d: Tensor, relevant: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Tensor, NDArray[np.bool_]]:
+    """One imagined query for each real one: a document, moved as the query is from its positive, is the answer to it. (B, D), (B, c)"""
+    positives = (relevant * rng.random(relevant.shape)).argmax(axis=1)
+    answers = rng.integers(0, len(d), len(q))
+    return functional.normalize(d[answers] + q - d[positives], dim=-1), np.arange(len(d)) == answers[:, None]
+
+
+def endless_batches(usable: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows]:
     """Batches without end: a new order each time round, the remainder carried over."""
     left = np.empty(0, np.int64)
     while True:
@@ -129,7 +134,8 @@ def _batches(usable: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows
         left = left[size:]
 
 
-def _rate(step: int, steps: int) -> float:
+def warm_cosine(step: int, steps: int) -> float:
+    """The share of the learning rate at a step: a linear warm-up, then a cosine to zero."""
     warm = max(1, round(WARM_UP * steps))
     return min(1.0, (step + 1) / warm) * 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps)))
 

@@ -1,0 +1,222 @@
+"""Learning a query map (methods 17): labels move the queries, documents stay where the rotation put them.
+
+    q̂ = (I + s A) R q + s b,     A and b by AdamW from zero, rank loss and KL to the frozen scores at several widths at once
+
+Every recipe is looked at on dev as it learns; the strength s of what it found is chosen there too, and s = 0, the rotation
+alone, is always among the trials. Grades weigh a query's relevant documents against each other; documents judged not
+relevant (grade 0 or below) are the first among its negatives.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .. import kernels
+from ..data import Judged, Learning, Rows
+from ..metrics import Measure, evaluate
+from ..progress import Tick
+from ..rotation import QueryMap, Rotation
+from .candidates import SCORES, Candidates
+from .fused import prefix_objective
+from .rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, imagine, warm_cosine
+from .task import DEPTH, Curve, Task, mean
+
+WIDTHS = (32, 64, 128, 256)  # and the encoder width
+STRENGTHS = (0.25, 0.5, 0.75, 1.0)
+FEWEST_QUERIES = 20  # with fewer usable train queries nothing is learned
+MEASURE = Measure("nDCG", DEPTH)
+
+
+@dataclass(frozen=True)
+class MapRecipe:
+    """One way to learn a query map."""
+
+    name: str
+    kl: float  # weight of the KL term to the frozen scores; the rank loss has 1
+    low_rank: int | None = None  # A = U Vᵀ with so many columns; None: any A
+    imagined: bool = False  # adds one imagined query for each real one
+    decay: float = 0.0  # AdamW's weight decay: draws towards the rotation alone
+    shared: int = 6  # negatives each query adds to the candidates that the whole batch shares
+    rate: float = 1e-3
+    steps: int = 1_000
+    batch: int = 128
+    theta: float = 0.05
+
+
+RECIPES = (
+    MapRecipe("rank + kl/4", kl=0.25),  # many labels
+    MapRecipe("rank + kl", kl=1.0, imagined=True),  # few labels
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What a recipe found: q̂ = q̃ + q̃ Aᵀ + b for a rotated query q̃."""
+
+    matrix: NDArray[np.float32]  # (D, D), A
+    bias: NDArray[np.float32]  # (D,), b
+
+    def apply(self, rotated: NDArray[np.float32], strength: float = 1.0) -> NDArray[np.float32]:
+        """Rotated queries mapped, at this strength."""
+        return rotated + np.float32(strength) * (rotated @ self.matrix.T + self.bias)
+
+    def fold(self, rotation: Rotation, strength: float) -> QueryMap:
+        """As one matrix with the rotation."""
+        return QueryMap.fold(rotation, strength * self.matrix, strength * self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranker:
+    """Rotated documents on which dev queries are ranked at every width, sums going on from width to width."""
+
+    documents: NDArray[np.float32]  # (N, D)
+    widths: tuple[int, ...]
+
+    @cached_property
+    def _inverse_lengths(self) -> list[NDArray[np.float32]]:
+        energy = np.cumsum(np.square(self.documents), axis=1, dtype=np.float32)
+        return [np.reciprocal(np.sqrt(np.maximum(energy[:, m - 1], 1e-12))) for m in self.widths]
+
+    def curve(self, queries: NDArray[np.float32], judged: Judged, own: Rows) -> Curve:
+        """nDCG@10 of every query at each width, all documents ranked."""
+        ranks, step = np.arange(len(self.documents)), max(1, SCORES // len(self.documents))
+        found = {m: np.empty((len(queries), min(DEPTH, len(ranks))), np.int64) for m in self.widths}
+        for start in range(0, len(queries), step):
+            part = slice(start, start + step)
+            sums, low = np.zeros((len(queries[part]), len(ranks)), np.float32), 0
+            masked = np.flatnonzero(own[part] >= 0)
+            sums[masked, own[part][masked]] = -np.inf
+            for m, inverse in zip(self.widths, self._inverse_lengths, strict=True):
+                sums += queries[part, low:m] @ self.documents[:, low:m].T
+                found[m][part] = kernels.top_k(sums * inverse, ranks, found[m].shape[1])
+                low = m
+        return {m: evaluate([MEASURE], rows, judged)[str(MEASURE)] for m, rows in found.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """A task under a rotation: what every recipe learns from and is judged by."""
+
+    task: Task  # all vectors rotated
+    ranker: Ranker
+
+    @classmethod
+    def of(cls, learning: Learning, rotation: Rotation) -> Lesson:
+        """Candidates are mined by the frozen full width; judged negatives come first among them."""
+        task = Task.of(learning)
+        documents, queries, dev = (rotation.apply(rows) for rows in (task.documents, task.queries, task.dev))
+        task = replace(task, documents=documents, queries=queries, dev=dev, candidates=judged_first(task.candidates, task.judged))
+        return cls(task, Ranker(task.documents, (*(m for m in WIDTHS if m < rotation.width), rotation.width)))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The widths trained for, the encoder width last."""
+        return self.ranker.widths
+
+    def dev_curve(self, change: Change | None = None, strength: float = 1.0, most: int | None = None) -> Curve:
+        """nDCG@10 of the dev queries (or at most so many of them) under a change, or under the rotation alone."""
+        task = self.task if most is None else self.task.without_dev_beyond(most)
+        queries = task.dev if change is None else change.apply(task.dev, strength)
+        return self.ranker.curve(queries, task.dev_judged, task.dev_own)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The change at the best look on dev (none if no look was better than the start) and the step it was taken at."""
+
+    change: Change | None
+    step: int
+    steps: int
+
+
+def learn(recipe: MapRecipe, lesson: Lesson, seed: int = 0, tick: Tick = lambda steps=1, note="": None) -> Learned:
+    """Gradient descent from the rotation alone; budgets are counted in steps, so that a seed gives the same map."""
+    task, rng = lesson.task, np.random.default_rng(seed)
+    weights = _start(task.width, recipe.low_rank, seed)
+    optimiser = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=recipe.decay)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
+    queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
+    best, best_at, best_score = None, 0, mean(lesson.dev_curve(most=LOOKED_AT))
+    batches = endless_batches(task.candidates.usable(), recipe.batch, rng)
+    step = 0
+    for step in range(1, recipe.steps + 1):
+        loss = _loss(recipe, lesson, next(batches), queries, documents, weights, rng)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(weights, CLIP)
+        optimiser.step()
+        schedule.step()
+        tick()
+        if step % LOOK == 0 or step == recipe.steps:
+            found = _change(weights)
+            score = mean(lesson.dev_curve(found, most=LOOKED_AT))
+            if score > best_score:
+                best, best_at, best_score = found, step, score
+            elif step - best_at >= PATIENCE * LOOK:
+                break
+    return Learned(best, best_at, step)
+
+
+def _start(width: int, low_rank: int | None, seed: int) -> list[Tensor]:
+    """b, and A itself or its two factors: the second is random, so that the first, zero, can move."""
+    bias = torch.zeros(width, requires_grad=True)
+    if low_rank is None:
+        return [bias, torch.zeros(width, width, requires_grad=True)]
+    random = torch.randn(width, low_rank, generator=torch.Generator().manual_seed(seed)) / math.sqrt(width)
+    return [bias, torch.zeros(width, low_rank, requires_grad=True), random.requires_grad_(True)]
+
+
+def _change(weights: list[Tensor]) -> Change:
+    bias, left, *right = (weight.detach().numpy().copy() for weight in weights)
+    return Change(left @ right[0].T if right else left, bias)
+
+
+def _mapped(q: Tensor, weights: list[Tensor]) -> Tensor:
+    bias, left, *right = weights
+    return q + (q @ right[0] @ left.T if right else q @ left.T) + bias
+
+
+def _loss(
+    recipe: MapRecipe, lesson: Lesson, batch: Rows, queries: Tensor, documents: Tensor, weights: list[Tensor], rng: np.random.Generator
+) -> Tensor:
+    """Rank and KL losses of mapped queries over the candidates that the batch shares."""
+    candidates = lesson.task.candidates
+    rows, mask = candidates.shared(batch, recipe.shared, rng)
+    relevant = relevance(candidates, batch, rows)
+    q, d = queries[batch], documents[rows]
+    if recipe.imagined:
+        more, answers = imagine(q, d, mask, rng)
+        q, relevant = torch.cat([q, more]), np.concatenate([relevant, answers.astype(np.float32)])
+    teacher = torch.softmax(q @ d.T / recipe.theta, dim=1)
+    positive = torch.from_numpy(relevant)
+    return prefix_objective(_mapped(q, weights), d, positive, teacher, lesson.widths, rank=1.0, kl=recipe.kl, theta=recipe.theta)
+
+
+def relevance(candidates: Candidates, batch: Rows, rows: Rows) -> NDArray[np.float32]:
+    """Grades of the batch's relevant documents among `rows` (sorted), each query's largest brought to 1. (B, c)"""
+    judged = candidates.positives.select(batch)
+    owner = np.repeat(np.arange(len(batch)), np.diff(judged.offsets))
+    weights = np.zeros((len(batch), len(rows)), np.float32)
+    weights[owner, np.searchsorted(rows, judged.documents)] = judged.grades
+    return np.asarray(weights / np.maximum(weights.max(axis=1, keepdims=True), 1e-30), np.float32)
+
+
+def judged_first(candidates: Candidates, judged: Judged) -> Candidates:
+    """The same candidates with the documents judged not relevant to a query as the first of its negatives."""
+    negatives, counts = candidates.negatives.copy(), candidates.counts.copy()
+    owner = np.repeat(np.arange(len(judged)), np.diff(judged.offsets))
+    for query in np.unique(owner[judged.grades <= 0]).tolist():
+        part = slice(judged.offsets[query], judged.offsets[query + 1])
+        refused = judged.documents[part][judged.grades[part] <= 0][: negatives.shape[1]]
+        others = negatives[query, : counts[query]]
+        found = np.concatenate([refused, others[~np.isin(others, refused)]])[: negatives.shape[1]]
+        counts[query] = len(found)
+        negatives[query] = np.resize(found, negatives.shape[1])
+    return replace(candidates, negatives=negatives, counts=counts)

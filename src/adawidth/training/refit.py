@@ -1,0 +1,168 @@
+"""From labels to a task of a model: the query map chosen on dev, and the policies calibrated for mapped queries.
+
+Documents keep their rotation, so an index made before stays as it is. Few labels must not hurt: a map ships only if it is
+ahead of the rotation alone on dev by more than chance, and not behind it at full width by more than chance.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data import Learning, Queries
+from ..errors import DataError, OptionError
+from ..index import MemoryIndex
+from ..policies.choose import Policies
+from ..policies.router import RouterModel
+from ..progress import progress
+from ..rotation import QueryMap, Rotation
+from ..tasks import TaskMap
+from .examples import Examples, examples
+from .fit import ROUTER_SHARE
+from .pool import sample
+from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, Change, Lesson, MapRecipe, learn
+from .router import fit_router
+from .taper import fit_taper
+from .task import Curve, mean
+
+CLEAR = 1.0  # standard errors by which a map must be ahead, and may not be behind, on dev
+
+log = logging.getLogger("adawidth")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A query map tried, with its dev curve; the rotation alone has no recipe and strength 0."""
+
+    curve: Curve
+    recipe: MapRecipe | None = None
+    change: Change | None = None
+    strength: float = 0.0
+    step: int = 0
+    steps: int = 0
+
+    @property
+    def name(self) -> str:
+        """The recipe's name."""
+        return "rotation alone" if self.recipe is None else self.recipe.name
+
+    def record(self) -> dict[str, Any]:
+        """As the card shows it."""
+        figures = {str(m): float(values.mean()) for m, values in self.curve.items()}
+        return {"recipe": self.name, "strength": self.strength, "steps": self.steps, "taken_at": self.step, "dev": figures}
+
+
+def learn_task(
+    rotation: Rotation,
+    policies: Policies,
+    learning: Learning,
+    *,
+    recipes: tuple[MapRecipe, ...] = RECIPES,
+    seed: int = 0,
+) -> TaskMap:
+    """The task that labels teach under a rotation; where no map is clearly better on dev, the rotation alone with the policies given."""
+    if learning.documents.width != rotation.width:
+        widths = f"{learning.documents.width} wide, the model {rotation.width}"
+        raise DataError(f"{learning.documents.name}: vectors are {widths}: use the encoder the model was fitted for (--encoder)")
+    if not learning.labelled:
+        raise OptionError("a query map is learned from labels, and there are none: add qrels/train.tsv")
+    pool = sample(learning, seed)
+    lesson = Lesson.of(pool, rotation)
+    trials = [Trial(lesson.dev_curve()), *_learned(recipes, lesson, seed)]
+    chosen, reason = choose(trials)
+    seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
+    query_map = QueryMap.identity(rotation)
+    if chosen.change is not None:
+        query_map = chosen.change.fold(rotation, chosen.strength)
+        policies = _policies(pool, rotation, query_map, chosen, seed)
+    else:
+        log.warning("%s", reason)
+    record = {
+        "seed": seed,
+        "documents": len(learning.documents),
+        "train_queries": len(pool.train),
+        "dev_queries": len(pool.dev),
+        "dev_measure": "nDCG@10",
+        "chosen": chosen.name,
+        "strength": chosen.strength,
+        "reason": reason,
+        "trials": [trial.record() for trial in trials],
+        "target_width": policies.taper.target,
+    }
+    return TaskMap(query_map, policies, record, seen)
+
+
+def choose(trials: list[Trial]) -> tuple[Trial, str]:
+    """The best mean on dev among the maps that are clearly ahead of the first trial, the rotation alone; else that one. And why."""
+    alone, *maps = trials
+    clear = [trial for trial in maps if _clearly_ahead(trial.curve, alone.curve)]
+    if not clear:
+        return alone, "No query map was better on dev than the rotation alone by more than chance: queries stay as they are."
+    best = max(clear, key=lambda trial: mean(trial.curve))
+    return best, f"Best mean on dev ({mean(best.curve):.4f}; the rotation alone {mean(alone.curve):.4f}) of {len(trials)} tried."
+
+
+def _clearly_ahead(curve: Curve, other: Curve) -> bool:
+    """Ahead over all widths by more than chance, and at full width not behind by more than that."""
+    gains = np.stack([curve[m] - other[m] for m in sorted(curve)])  # (W, Q)
+    mean_gain, full_gain = gains.mean(axis=0), gains[-1]
+    return bool(mean_gain.mean() > CLEAR * _error(mean_gain) and full_gain.mean() >= -CLEAR * _error(full_gain))
+
+
+def _error(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    """Standard error of the mean."""
+    return float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+
+
+def _learned(recipes: tuple[MapRecipe, ...], lesson: Lesson, seed: int) -> list[Trial]:
+    """Every recipe at every strength."""
+    usable = len(lesson.task.candidates.usable())
+    if usable < FEWEST_QUERIES:
+        log.warning("%d usable train queries, a query map needs %d", usable, FEWEST_QUERIES)
+        return []
+    trials = []
+    with progress("learning query maps", sum(recipe.steps for recipe in recipes)) as tick:
+        for recipe in recipes:
+            found = learn(recipe, lesson, seed, tick)
+            tick(recipe.steps - found.steps)
+            if found.change is not None:
+                for strength in STRENGTHS:
+                    curve = lesson.dev_curve(found.change, strength)
+                    trials.append(Trial(curve, recipe, found.change, strength, found.step, found.steps))
+    return trials
+
+
+def _policies(pool: Learning, rotation: Rotation, query_map: QueryMap, chosen: Trial, seed: int) -> Policies:
+    """Taper and router for mapped queries. The target is the full width unless a narrower one is clearly better on dev."""
+    index = MemoryIndex(pool.documents, rotation)
+    train, dev = (query_map.apply(part.vectors.all()) for part in (pool.train, pool.dev))
+    taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=_target(chosen.curve))
+    return Policies(rotation.width, taper, _router(pool, rotation, index, query_map, chosen, seed))
+
+
+def _target(curve: Curve) -> int:
+    full = max(curve)
+    ahead = {m: float((values - curve[full]).mean()) for m, values in curve.items() if _error(values - curve[full]) > 0}
+    clear = [m for m, gain in ahead.items() if gain > CLEAR * _error(curve[m] - curve[full])]
+    return max(clear, key=lambda m: ahead[m]) if clear else full
+
+
+def _router(pool: Learning, rotation: Rotation, index: MemoryIndex, query_map: QueryMap, chosen: Trial, seed: int) -> RouterModel | None:
+    """Cross-fitted: the queries that teach the router are mapped by a map that has not seen them."""
+    assert chosen.recipe is not None
+    order = np.random.default_rng(seed).permutation(len(pool.train))
+    held = round(ROUTER_SHARE * len(order))
+    taught, others = pool.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
+    again = learn(replace(chosen.recipe, steps=chosen.step), Lesson.of(replace(pool, train=others), rotation), seed).change
+    teacher = QueryMap.identity(rotation) if again is None else again.fold(rotation, chosen.strength)
+    train = _examples(index, teacher, taught)
+    return fit_router(train, _examples(index, query_map, pool.dev, noise=train.noise), seed=seed)
+
+
+def _examples(index: MemoryIndex, query_map: QueryMap, queries: Queries, noise: float | None = None) -> Examples:
+    mapped, start = query_map.apply(queries.vectors.all()), min(64, query_map.width)
+    return examples(index, mapped, queries.judged, own=queries.own, start=start, noise=noise)

@@ -1,0 +1,245 @@
+"""The query map: folded with the rotation, identity at start, off when asked, and learned only where labels show a gain."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adawidth import AdaWidth
+from adawidth.data import Dataset, Judged, Qrels, unit
+from adawidth.errors import ArtifactError, DataError, OptionError
+from adawidth.index import MemoryIndex
+from adawidth.policies.certify import Certify
+from adawidth.rotation import QueryMap, Rotation
+from adawidth.search import by_stages, exhaustive
+from adawidth.tasks import TaskMap
+
+D = 64
+
+
+@pytest.fixture(scope="module")
+def model(collection: Dataset) -> AdaWidth:
+    return AdaWidth.fit(collection, recipe="pca", labels=False)
+
+
+@pytest.fixture(scope="module")
+def some_map(model: AdaWidth) -> QueryMap:
+    rng = np.random.default_rng(3)
+    return QueryMap.fold(model.rotation, 0.1 * rng.standard_normal((D, D)), 0.05 * rng.standard_normal(D))
+
+
+@pytest.fixture(scope="module")
+def mapped(model: AdaWidth, some_map: QueryMap) -> AdaWidth:
+    """A model with two tasks, neither of them learned."""
+    identity = QueryMap.identity(model.rotation)
+    return replace(model, tasks={"default": TaskMap(some_map, model.policies), "same": TaskMap(identity, model.policies)})
+
+
+def test_folded_is_rotated_then_mapped(model: AdaWidth, collection: Dataset) -> None:
+    rng = np.random.default_rng(0)
+    change, bias = rng.standard_normal((D, D)), rng.standard_normal(D)
+    rotated = model.rotation.apply(collection.queries.all())
+    folded = QueryMap.fold(model.rotation, change, bias).apply(collection.queries.all())
+    np.testing.assert_allclose(folded, rotated + rotated @ change.T + bias, atol=1e-5)
+
+
+def test_the_identity_is_the_rotation_exactly(model: AdaWidth, collection: Dataset) -> None:
+    x = collection.queries.all()
+    for query_map in (QueryMap.identity(model.rotation), QueryMap.fold(model.rotation, np.zeros((D, D)), np.zeros(D))):
+        np.testing.assert_array_equal(query_map.apply(x), model.rotation.apply(x))
+
+
+def test_a_cut_is_the_leading_coordinates(some_map: QueryMap, collection: Dataset) -> None:
+    x = collection.queries.all()
+    np.testing.assert_allclose(some_map.apply(x, 10), some_map.apply(x)[:, :10], atol=1e-6)
+
+
+def test_a_map_of_another_shape_is_refused() -> None:
+    with pytest.raises(ArtifactError, match="4×4 and 3"):
+        QueryMap(np.eye(4, dtype=np.float32), np.zeros(3, np.float32), "")
+
+
+def test_without_a_map_the_ranking_is_the_frozen_one(mapped: AdaWidth, model: AdaWidth, collection: Dataset) -> None:
+    queries = collection.queries_of("test")
+    index = mapped.index(collection.documents)
+    off = index.search(queries, width=D, task="none")
+    frozen = exhaustive(MemoryIndex(collection.documents, Rotation.identity(D)), queries.all(), D, 10)
+    np.testing.assert_array_equal(off.rows, frozen.rows)
+    plain = model.index(collection.documents).search(queries)
+    np.testing.assert_array_equal(index.search(queries, task="none").scores, plain.scores)
+    np.testing.assert_array_equal(index.search(queries, task="same").scores, plain.scores)
+    assert (index.search(queries).rows != plain.rows).any()  # unnamed: the task called default
+
+
+def test_certify_is_exact_for_mapped_queries(some_map: QueryMap, model: AdaWidth, collection: Dataset) -> None:
+    index = MemoryIndex(collection.documents, model.rotation)
+    queries = some_map.apply(collection.queries_of("test").all())
+    proved = by_stages(index, queries, Certify(16, D), 10, shortlist=len(collection.documents))
+    np.testing.assert_array_equal(proved.rows, exhaustive(index, queries, D, 10).rows)
+    assert proved.mean_width < D
+
+
+def test_prefix_scores_are_cosines(some_map: QueryMap, model: AdaWidth, collection: Dataset) -> None:
+    index = MemoryIndex(collection.documents, model.rotation)
+    queries = some_map.apply(collection.queries_of("test").all())
+    hits = exhaustive(index, queries, 32, 5)
+    wanted = unit(queries[:, :32]) @ unit(index.rows[:, :32]).T
+    np.testing.assert_allclose(hits.scores, np.take_along_axis(wanted, hits.rows, axis=1), atol=1e-5)
+
+
+def test_saved_and_loaded_with_its_tasks(mapped: AdaWidth, some_map: QueryMap, tmp_path) -> None:
+    task = replace(mapped.tasks["default"], record={"chosen": "x", "trials": []}, seen=frozenset(["d1", "d2"]))
+    replace(mapped, tasks={**mapped.tasks, "default": task}).save(tmp_path / "m")
+    loaded = AdaWidth.load(tmp_path / "m")
+    assert list(loaded.tasks) == ["default", "same"]
+    assert loaded.rotation.fingerprint == mapped.rotation.fingerprint == loaded.tasks["default"].query_map.fingerprint
+    np.testing.assert_array_equal(loaded.tasks["default"].query_map.matrix, some_map.matrix)
+    np.testing.assert_array_equal(loaded.tasks["default"].query_map.bias, some_map.bias)
+    assert loaded.tasks["default"].seen == {"d1", "d2"}
+    assert loaded.tasks["default"].record == task.record
+    assert loaded.tasks["same"].policies.taper.config() == mapped.policies.taper.config()
+
+
+def test_tasks_are_picked_by_name(mapped: AdaWidth, model: AdaWidth) -> None:
+    assert mapped.task() is mapped.tasks["default"]
+    assert mapped.task("same") is mapped.tasks["same"]
+    assert mapped.task("none") is None
+    assert model.task() is None
+    with pytest.raises(OptionError, match="there is no task 'legal'; there are default, same, none"):
+        mapped.task("legal")
+
+
+def test_an_index_under_another_rotation_is_refused(model: AdaWidth, collection: Dataset) -> None:
+    index = MemoryIndex(collection.documents, Rotation.identity(D))
+    with pytest.raises(ArtifactError, match=f"{index.fingerprint}, the model's is {model.rotation.fingerprint}"):
+        model.open(index)
+
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def refitted(model: AdaWidth, collection: Dataset) -> AdaWidth:
+    return model.refit(turned_away(collection))
+
+
+def turned_away(collection: Dataset) -> Dataset:
+    """The collection with queries moved by a map of their own: there is something for labels to undo."""
+    rng = np.random.default_rng(5)
+    turn = np.eye(D) + 0.6 * rng.standard_normal((D, D)) / np.sqrt(D)
+    return replace(collection, queries=replace(collection.queries, values=(collection.queries.values @ turn).astype(np.float32)))
+
+
+def test_refit_learns_what_labels_show(model: AdaWidth, refitted: AdaWidth, collection: Dataset) -> None:
+    record = refitted.tasks["default"].record
+    assert record["strength"] > 0
+    trials = {(trial["recipe"], trial["strength"]): np.mean(list(trial["dev"].values())) for trial in record["trials"]}
+    assert trials[record["chosen"], record["strength"]] == max(trials.values()) > trials["rotation alone", 0.0]
+    assert record["dataset"] == "collection"
+
+
+def test_refit_keeps_the_rotation_and_opens_the_old_index(model: AdaWidth, refitted: AdaWidth, collection: Dataset) -> None:
+    assert refitted.rotation.fingerprint == model.rotation.fingerprint == refitted.tasks["default"].query_map.fingerprint
+    old = model.index(collection.documents)
+    queries = turned_away(collection).queries_of("test")
+    again = refitted.open(old.index).search(queries, task="none")
+    np.testing.assert_array_equal(again.scores, old.search(queries).scores)
+    assert (refitted.open(old.index).search(queries).rows != again.rows).any()
+
+
+def test_the_policies_are_calibrated_for_mapped_queries(model: AdaWidth, refitted: AdaWidth) -> None:
+    policies = refitted.tasks["default"].policies
+    assert policies.taper is not model.policies.taper
+    assert policies.router is not None
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_map(model: AdaWidth, refitted: AdaWidth, collection: Dataset) -> None:
+    again = model.refit(turned_away(collection)).tasks["default"].query_map
+    np.testing.assert_array_equal(again.matrix, refitted.tasks["default"].query_map.matrix)
+
+
+def test_labels_without_a_lesson_leave_queries_as_they_are(model: AdaWidth, collection: Dataset) -> None:
+    """Random labels: nothing to learn, so the ranking must stay the one before, exactly."""
+    rng = np.random.default_rng(0)
+
+    def shuffled(qrels: Qrels) -> Qrels:
+        return Qrels({q: {f"d{rng.integers(480)}": 1.0} for q in qrels.grades}, qrels.name)
+
+    data = replace(collection, qrels={split: shuffled(part) for split, part in collection.qrels.items()})
+    task = model.refit(data).tasks["default"]
+    assert task.record["strength"] == 0
+    np.testing.assert_array_equal(task.query_map.matrix, model.rotation.matrix)
+    assert task.policies is model.policies
+
+
+def test_few_labels_are_not_enough(model: AdaWidth, collection: Dataset) -> None:
+    train = collection.qrels["train"]
+    few = Qrels(dict(list(train.grades.items())[:10]), train.name)
+    task = model.refit(replace(collection, qrels={**collection.qrels, "train": few})).tasks["default"]
+    assert task.record["chosen"] == "rotation alone"
+
+
+def test_several_tasks_stand_side_by_side(model: AdaWidth, collection: Dataset) -> None:
+    train = collection.qrels["train"]
+    few = replace(collection, qrels={**collection.qrels, "train": Qrels(dict(list(train.grades.items())[:5]), train.name)})
+    both = model.refit(few, task="a").refit(few, task="b")
+    assert list(both.tasks) == ["a", "b"]
+    assert both.task() is None
+
+
+@pytest.mark.parametrize("name", ["none", "", " x"])
+def test_names_that_no_task_can_have(model: AdaWidth, collection: Dataset, name: str) -> None:
+    with pytest.raises(OptionError, match="can't name a task"):
+        model.refit(collection, task=name)
+
+
+def test_refit_from_arrays(model: AdaWidth, collection: Dataset) -> None:
+    documents, queries = collection.documents.all(), collection.queries.all()
+    labels = {i: {int(next(iter(collection.qrels["train"].grades[f"q{i}"]))[1:]): 1.0} for i in range(60)}
+    task = model.refit(documents, queries[:60], labels).tasks["default"]
+    assert task.record["dataset"] == "arrays"
+    assert task.record["train_queries"] + task.record["dev_queries"] == 60
+
+
+def test_a_model_of_another_width_is_refused(model: AdaWidth, collection: Dataset) -> None:
+    documents, queries = (unit(x.all()[:, :48]) for x in (collection.documents, collection.queries))
+    with pytest.raises(DataError, match="48 wide, the model 64"):
+        model.refit(documents, queries, {i: {i: 1.0} for i in range(30)})
+
+
+def test_no_labels_are_refused(model: AdaWidth, collection: Dataset) -> None:
+    with pytest.raises(DataError, match="no labels for the train split"):
+        model.refit(replace(collection, qrels={}))
+
+
+def test_grades_weigh_and_refused_documents_are_the_first_negatives() -> None:
+    from adawidth.training.candidates import Candidates
+    from adawidth.training.query_map import judged_first, relevance
+
+    judged = Judged.of([{3: 2.0, 5: 1.0, 9: 0.0, 8: -1.0}, {4: 1.0}])
+    positives = Judged.of([{3: 2.0, 5: 1.0}, {4: 1.0}])
+    candidates = Candidates(positives, np.array([[1, 9, 2, 6], [7, 7, 7, 7]]), np.array([4, 1]))
+    first = judged_first(candidates, judged)
+    assert first.negatives.tolist() == [[9, 8, 1, 2], [7, 7, 7, 7]]
+    assert first.counts.tolist() == [4, 1]
+    assert relevance(first, np.array([0, 1]), np.array([3, 4, 5, 9])).tolist() == [[1.0, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0]]
+
+
+def test_the_dev_curve_is_brute_force(model: AdaWidth, some_map: QueryMap, collection: Dataset) -> None:
+    from adawidth.metrics import Measure, evaluate
+    from adawidth.training.query_map import Change, Lesson
+
+    learning = collection.learning()
+    lesson = Lesson.of(learning, model.rotation)
+    rng = np.random.default_rng(1)
+    change = Change((0.1 * rng.standard_normal((D, D))).astype(np.float32), (0.1 * rng.standard_normal(D)).astype(np.float32))
+    curve = lesson.dev_curve(change, 0.5)
+    index = MemoryIndex(collection.documents, model.rotation)
+    queries = change.fold(model.rotation, 0.5).apply(learning.dev.vectors.all())
+    assert list(curve) == [32, D]
+    for width, values in curve.items():
+        hits = exhaustive(index, queries, width, 10)
+        assert learning.dev.judged is not None
+        wanted = evaluate([Measure("nDCG", 10)], hits.rows, learning.dev.judged)["nDCG@10"]
+        np.testing.assert_allclose(values, wanted, atol=1e-9)
