@@ -63,7 +63,7 @@ def test_a_policy(evaluation: Evaluation) -> None:
     assert point["policy"] == "taper"
     assert point["quality"] == 0.95
     assert "budget" not in point
-    assert set(point["fixed"]) == {"width", "nDCG@10", "R@100", "difference"}
+    assert set(point["fixed"]) == {"width", "nDCG@10", "R@100", "multiply_adds", "difference"}
     assert point["fixed"]["width"] == np.ceil(point["mean_width"])
     difference = point["fixed"]["difference"]
     assert difference["measure"] == "nDCG@10"

@@ -104,7 +104,8 @@ def by_stages(entry: Mapping[str, Any]) -> str:
     read = " → ".join(steps if len(steps) <= 6 else [*steps[:3], "…", *steps[-2:]])
     return (
         f"{entry['policy']}: candidates read: {read}; {100 * entry['escalated']:.0f} % of the queries read beyond {entry['start']}\n"
-        f"{measure} {entry[measure]:.4f} at a mean width of {entry['mean_width']:.1f}; fixed width {fixed['width']}: {fixed[measure]:.4f}; "
+        f"{measure} {entry[measure]:.4f} at a mean width of {entry['mean_width']:.1f} ({entry['multiply_adds']:,} multiply-adds); "
+        f"fixed width {fixed['width']}: {fixed[measure]:.4f} ({fixed['multiply_adds']:,}); "
         f"difference {difference['mean']:+.4f} (95 % interval {difference['low']:+.4f} to {difference['high']:+.4f})"
     )
 

@@ -200,6 +200,7 @@ class _Bench:
         return {
             "width": width,
             **{name: fixed.mean(name) for name in fixed.per_query},
+            "multiply_adds": round(fixed.multiply_adds),
             "difference": {"measure": measure, "mean": mean, "low": low, "high": high},
         }
 
