@@ -144,7 +144,7 @@ def _policies(results: Results) -> list[str]:
         parts.append(
             f"<h2>By stages: {escape(entry['policy'])}</h2>"
             f"<p>{escape(measure)} <b>{entry[measure]:.4f}</b> at a mean width of <b>{entry['mean_width']:.1f}</b>, "
-            f"{entry['multiply_adds']:,} multiply-adds a query. The fixed width {fixed['width']}, {fixed['multiply_adds']:,} multiply-adds, "
+            f"{entry['multiply_adds']:,} multiply-adds. The fixed width {fixed['width']}, {fixed['multiply_adds']:,} multiply-adds, "
             f"gives {fixed[measure]:.4f}: a difference of {difference['mean']:+.4f}, "
             f"95 % interval {difference['low']:+.4f} to {difference['high']:+.4f}.</p>"
             '<table class="steps"><thead><tr><th>width</th><th>candidates read to it</th><th></th></tr></thead>'
