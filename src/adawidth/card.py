@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def describe(record: Mapping[str, Any], width: int) -> str:
-    """A README.md from a model's record: every recipe tried with its dev figures, the one shipped, and the lines that use it."""
+def describe(record: Mapping[str, Any], width: int, tasks: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    """A README.md from a model's record and those of its tasks: every recipe tried with its dev figures, the one shipped, and the
+    lines that use it."""
     trials = record.get("trials", [])
     widths = sorted({int(m) for trial in trials for m in trial["dev"]})
     lines = [
@@ -28,6 +29,8 @@ def describe(record: Mapping[str, Any], width: int) -> str:
         figures = " | ".join(f"{trial['dev'][str(m)]:.4f}" for m in widths)
         mean = sum(trial["dev"].values()) / max(len(trial["dev"]), 1)
         lines.append(f"| {trial['recipe']} | {trial['steps']} | {figures} | {mean:.4f} |")
+    for name, learned in (tasks or {}).items():
+        lines += ["", f"## Task {name}", "", _task(learned)]
     lines += [
         "",
         "## Use",
@@ -42,3 +45,11 @@ def describe(record: Mapping[str, Any], width: int) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _task(record: Mapping[str, Any]) -> str:
+    return (
+        f"A query map for {record.get('dataset', 'arrays')}, seed {record.get('seed', 0)}, from {record.get('train_queries', 0)} train and "
+        f"{record.get('dev_queries', 0)} dev queries: **{record.get('chosen', '')}** at strength {record.get('strength', 0):g}. "
+        f"{record.get('reason', '')} Documents keep the rotation above."
+    )

@@ -119,7 +119,8 @@ class AdaWidth:
         tensors = {"rotation": self.rotation.matrix, **self.policies.tensors()}
         for place, task in enumerate(self.tasks.values()):
             tensors |= {f"tasks.{place}.{name}": tensor for name, tensor in task.tensors().items()}
-        write_model(path, config, tensors, describe(self.record, self.width), force=force)
+        card = describe(self.record, self.width, {name: task.record for name, task in self.tasks.items()})
+        write_model(path, config, tensors, card, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> AdaWidth:

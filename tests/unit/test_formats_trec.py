@@ -99,3 +99,9 @@ def test_ids_that_would_break_a_line_are_refused_and_nothing_written(tmp_path: P
     with pytest.raises(DataError, match="2 query ids but answers to 1 queries"):
         write_run(tmp_path / "x.trec", ["p", "q"], hits([[1.0]], [[0]]))
     assert not list(tmp_path.iterdir())
+
+
+def test_repeated_pairs_have_the_mean_of_their_grades_when_asked(tmp_path: Path) -> None:
+    file = tmp_path / "clicks.tsv"
+    file.write_text("query-id\tcorpus-id\tscore\nq\td\t1\nq\td\t0\nq\te\t0\nq\td\t0\nq\td\t1\n")
+    assert read_qrels(file, repeated="mean").grades == {"q": {"d": 0.5, "e": 0.0}}

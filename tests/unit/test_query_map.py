@@ -97,6 +97,7 @@ def test_saved_and_loaded_with_its_tasks(mapped: AdaWidth, some_map: QueryMap, t
     np.testing.assert_array_equal(loaded.tasks["default"].query_map.bias, some_map.bias)
     assert loaded.tasks["default"].seen == {"d1", "d2"}
     assert loaded.tasks["default"].record == task.record
+    assert "## Task default" in (tmp_path / "m" / "README.md").read_text()
     assert loaded.tasks["same"].policies.taper.config() == mapped.policies.taper.config()
 
 

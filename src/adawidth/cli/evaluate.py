@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from .options import AsJson, DatasetPath, Encoder, ModelPath, SkipUnknown, Split
+from .options import AsJson, DatasetPath, Encoder, ModelPath, SkipUnknown, Split, Task
 from .output import emit, say, table
 
 
@@ -34,6 +34,7 @@ def evaluate(
     shortlist: Annotated[int, typer.Option("--shortlist", min=1, help="Candidates that stage 1 keeps.")] = 500,
     transductive: Annotated[bool, typer.Option("--transductive", help="The paper's rule over the whole workload.")] = False,
     online: Annotated[bool, typer.Option("--online", help="The streaming controller, in query order.")] = False,
+    task: Task = None,
     run: Annotated[Path | None, typer.Option("--run", help="Write the answers at the last of --widths as a TREC run.")] = None,
     skip_unknown: SkipUnknown = False,
     as_json: AsJson = False,
@@ -59,6 +60,7 @@ def evaluate(
         shortlist=shortlist,
         transductive=transductive,
         online=online,
+        task=task,
     )
     if run is not None:
         last = [point for point in result.results if point.width != FROZEN][-1]
@@ -76,7 +78,7 @@ def show(result: Mapping[str, Any]) -> None:
     has_unseen = "unseen" in entries[0]
     say(
         f"{result['dataset']}, {result['encoder']}: {result['queries']} {result['split']} queries, "
-        f"{result['documents']} documents, {result['protocol']}"
+        f"{result['documents']} documents, {result['protocol']}{', task ' + result['task'] if 'task' in result else ''}"
     )
     rows = [
         [

@@ -43,14 +43,21 @@ def _show_model(facts: Mapping[str, Any]) -> None:
     if facts["trials"]:
         say()
         show_trials(facts)
+    for task in facts["tasks"]:
+        say(f"\ntask {task['task']}: {task['chosen']} at strength {task['strength']:g}, taper to {task['target_width']}. {task['reason']}")
+        show_trials(task)
 
 
 def show_trials(facts: Mapping[str, Any]) -> None:
-    """Every recipe tried with its dev figures."""
+    """Every recipe tried, of query maps at each strength, with its dev figures."""
     widths = sorted({int(m) for trial in facts["trials"] for m in trial["dev"]})
-    rows = [[trial["recipe"], *(f"{trial['dev'][str(m)]:.4f}" for m in widths if trial["dev"])] for trial in facts["trials"]]
+    rows = [[_title(trial), *(f"{trial['dev'][str(m)]:.4f}" for m in widths if trial["dev"])] for trial in facts["trials"]]
     if widths:
         table([f"{facts['dev_measure']} on dev", *map(str, widths)], rows)
+
+
+def _title(trial: Mapping[str, Any]) -> str:
+    return str(trial["recipe"]) + (f" × {trial['strength']:g}" if trial.get("strength") else "")
 
 
 def _show_dataset(facts: Mapping[str, Any]) -> None:

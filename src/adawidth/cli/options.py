@@ -14,6 +14,10 @@ SkipUnknown = Annotated[bool, typer.Option("--skip-unknown", help="Leave out lab
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what stands at --out.")]
 NoLabels = Annotated[bool, typer.Option("--no-labels", help="Learn from documents and queries alone.")]
+Task = Annotated[
+    str | None,
+    typer.Option("--task", help="Query map of this name; none: no map.  [default: the one called default, if any]", show_default=False),
+]
 Split = Annotated[str, typer.Option("--split", help="Whose queries and labels: train, dev or test.")]
 
 

@@ -22,6 +22,7 @@ from ..policies.taper import DEFAULT_QUALITY
 from ..rotation import Rotation
 from ..search import SHORTLIST, by_stages, exhaustive
 from ..search import run as run_stages
+from ..tasks import DEFAULT, TaskMap
 from .online import controller
 from .points import Evaluation, Mask, Point, unseen_queries
 from .significance import paired_bootstrap
@@ -53,12 +54,15 @@ def evaluate(
     shortlist: int = SHORTLIST,
     transductive: bool = False,
     online: bool = False,
+    task: str | None = None,
 ) -> Evaluation:
     """The model's rankings of a split at each of `widths` (default 32, 64, 128, 256, full), and the frozen encoder's.
 
     Protocols: `exhaustive` ranks every document at each width; `own-shortlist` the candidates that the model's own first
     64 coordinates find; `frozen-shortlist` (the paper's) those of the frozen encoder's first 64. The width "auto", which any
     option of a policy implies, scans at the start width and lets the policy read on; it is set beside the fixed width of the same mean.
+    `task` names the query map that queries pass through, and its policies: unnamed, the one called "default" if there is one; "none"
+    is the rotation alone.
     """
     if protocol not in get_args(Protocol):
         raise OptionError(f"there is no protocol {protocol!r}; there are {', '.join(get_args(Protocol))}")
@@ -71,14 +75,16 @@ def evaluate(
     routed = any(option is not None for option in (policy, budget, quality, start)) or transductive or online
     if routed and AUTO not in asked:
         asked = (*asked, AUTO)
-    bench = _Bench(model, dataset, dataset.split(split), metrics.parse_measures(" ".join(measures)), protocol, shortlist)
+    picked = model.task(task)
+    policies = model.policies if picked is None else picked.policies
+    bench = _Bench(model, picked, dataset, dataset.split(split), metrics.parse_measures(" ".join(measures)), protocol, shortlist)
     results = [bench.fixed(width) for width in asked if width != AUTO] + [bench.frozen()]
     if AUTO in asked:
         k = bench.measures[0].k
         if online:
-            chosen: Policy = controller(model.policies, policy, budget=budget, quality=quality, start=start, k=k)
+            chosen: Policy = controller(policies, policy, budget=budget, quality=quality, start=start, k=k)
         else:
-            chosen = model.policies.choose(policy, budget=budget, quality=quality, start=start, k=k, transductive=transductive)
+            chosen = policies.choose(policy, budget=budget, quality=quality, start=start, k=k, transductive=transductive)
         results.append(bench.auto(chosen, _asked(policy, budget, quality, online, transductive), whole=transductive))
     return Evaluation(
         dataset.name,
@@ -89,6 +95,7 @@ def evaluate(
         tuple(bench.queries.vectors.ids),
         protocol,
         tuple(results),
+        None if picked is None else task or DEFAULT,
     )
 
 
@@ -103,15 +110,11 @@ def _asked(policy: str | None, budget: float | None, quality: float | None, onli
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Documents and queries under one rotation."""
+    """Documents under a rotation and queries that were turned, or mapped, to meet them."""
 
     index: MemoryIndex
     queries: NDArray[np.float32]  # (Q, D)
     rotates: bool  # whether turning a query costs anything
-
-    @classmethod
-    def of(cls, rotation: Rotation, dataset: Dataset, queries: Queries, rotates: bool) -> _Side:
-        return cls(MemoryIndex(dataset.documents, rotation), rotation.apply(queries.vectors.all()), rotates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +122,7 @@ class _Bench:
     """One split of a dataset, ready to be answered in several ways."""
 
     model: AdaWidth
+    task: TaskMap | None
     dataset: Dataset
     queries: Queries
     measures: tuple[metrics.Measure, ...]
@@ -128,21 +132,23 @@ class _Bench:
 
     @cached_property
     def turned(self) -> _Side:
-        """Under the model's rotation."""
-        return _Side.of(self.model.rotation, self.dataset, self.queries, rotates=True)
+        """Under the model's rotation, queries under the task's map if there is one."""
+        turn = self.model.rotation.apply if self.task is None else self.task.query_map.apply
+        return _Side(MemoryIndex(self.dataset.documents, self.model.rotation), turn(self.queries.vectors.all()), rotates=True)
 
     @cached_property
     def plain(self) -> _Side:
         """As the frozen encoder has it."""
-        return _Side.of(Rotation.identity(self.model.width), self.dataset, self.queries, rotates=False)
+        index = MemoryIndex(self.dataset.documents, Rotation.identity(self.model.width))
+        return _Side(index, self.queries.vectors.all(), rotates=False)
 
     @cached_property
     def unseen(self) -> Mask | None:
         """Queries none of whose relevant documents was a positive in training."""
-        if not self.model.labelled or self.queries.judged is None:
+        if (not self.model.labelled and self.task is None) or self.queries.judged is None:
             return None
-        row_of = self.dataset.documents.row_of
-        return unseen_queries(self.queries.judged, np.array([row_of[d] for d in self.model.seen if d in row_of], np.int64))
+        row_of, seen = self.dataset.documents.row_of, self.model.seen | (frozenset() if self.task is None else self.task.seen)
+        return unseen_queries(self.queries.judged, np.array([row_of[d] for d in seen if d in row_of], np.int64))
 
     @property
     def depth(self) -> int:

@@ -42,6 +42,7 @@ def model_facts(model: AdaWidth) -> dict[str, Any]:
         "trials": list(record.get("trials", ())),
         "taper": {"target": taper.target, "starts": list(taper.starts), **taper.config()},
         "router": None if router is None else router.config(),
+        "tasks": [{"task": name, **task.record, "seen_documents": len(task.seen)} for name, task in model.tasks.items()],
     }
 
 

@@ -53,6 +53,7 @@ class Evaluation:
     query_ids: tuple[str | int, ...]
     protocol: str
     results: tuple[Point, ...]
+    task: str | None = None  # whose query map the queries passed through
 
     def __getitem__(self, width: Width) -> Point:
         """The point of a width: a number, "full", "frozen" or "auto"."""
@@ -67,6 +68,7 @@ class Evaluation:
             "dataset": self.dataset,
             "encoder": self.encoder,
             "encoder_width": self.encoder_width,
+            **({} if self.task is None else {"task": self.task}),
             "split": self.split,
             "queries": len(self.query_ids),
             "documents": self.documents,

@@ -10,15 +10,18 @@ from typing import Any, Literal
 from ..data import Dataset, Id, Qrels, Vectors
 from ..errors import DataError
 from .files import StrPath, existing, lines
-from .trec import read_qrels
+from .trec import Repeated, read_qrels
 from .vectors import READERS, read_found
 
 SPLITS = ("train", "dev", "test")
 Side = Literal["corpus", "queries"]
 
 
-def load_dataset(path: StrPath, encoder: str | None = None, *, skip_unknown: bool = False) -> Dataset:
-    """The dataset in a folder. `encoder` may be left out where there is one; `skip_unknown` leaves out labels without vectors."""
+def load_dataset(path: StrPath, encoder: str | None = None, *, skip_unknown: bool = False, repeated: Repeated = "refuse") -> Dataset:
+    """The dataset in a folder. `encoder` may be left out where there is one; `skip_unknown` leaves out labels without vectors.
+
+    `repeated` is what becomes of a pair that is judged again with another grade (see `read_qrels`).
+    """
     folder = Path(path)
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder: give a dataset folder, which holds embeddings/<encoder>/corpus.npy")
@@ -28,7 +31,7 @@ def load_dataset(path: StrPath, encoder: str | None = None, *, skip_unknown: boo
     for split in SPLITS:
         file = existing(folder / "qrels" / f"{split}.tsv")
         if file is not None:
-            qrels[split] = read_qrels(file).known(queries, documents, skip_unknown=skip_unknown)
+            qrels[split] = read_qrels(file, repeated=repeated).known(queries, documents, skip_unknown=skip_unknown)
             if not len(qrels[split]):
                 raise DataError(f"{file}: none of its judgements has both vectors: are these the vectors of another dataset?")
     return Dataset(documents, queries, qrels, folder.resolve().name, home.name, _settings(folder)["queries_are_documents"])

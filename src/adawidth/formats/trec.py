@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -13,17 +14,25 @@ from ..errors import DataError
 from .files import StrPath, lines, write_lines
 
 HEADER = ("query-id", "corpus-id", "score")
+Repeated = Literal["refuse", "mean"]
 Run = dict[str, dict[str, float]]  # for each query its documents with their scores, best first
 
 
-def read_qrels(path: StrPath) -> Qrels:
-    """Labels: BEIR's three columns below a header where the name ends in .tsv or .tsv.gz, TREC's four elsewhere."""
+def read_qrels(path: StrPath, *, repeated: Repeated = "refuse") -> Qrels:
+    """Labels: BEIR's three columns below a header where the name ends in .tsv or .tsv.gz, TREC's four elsewhere.
+
+    A pair that is judged again with another grade is refused, or (`mean`: clicks and skips, one line each) has the mean of its grades.
+    """
     path = Path(path)
     grades: dict[Id, dict[Id, float]] = {}
+    counts: dict[tuple[Id, Id], int] = {}
     for number, query, document, text in _beir_fields(path) if _is_tsv(path) else _trec_fields(path):
         grade = _number(text, path, number, "a grade")
         earlier = grades.setdefault(query, {}).setdefault(document, grade)
-        if earlier != grade:
+        if repeated == "mean":
+            count = counts[query, document] = counts.get((query, document), 0) + 1
+            grades[query][document] += (grade - earlier) / count
+        elif earlier != grade:
             raise DataError(
                 f"{path}:{number}: query {query!r} and document {document!r} have grade {grade:g} here "
                 f"and {earlier:g} further up: keep one of them"

@@ -1,0 +1,47 @@
+"""adawidth refit"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import AsJson, DatasetPath, Encoder, Force, ModelPath, SkipUnknown
+from .output import emit, refuse_existing, say
+
+
+def add(app: typer.Typer) -> None:
+    """Adds the commands of this file."""
+    app.command()(refit)
+
+
+def refit(
+    model: ModelPath,
+    dataset: DatasetPath,
+    out: Annotated[Path, typer.Option("--out", help="Model folder to write; MODEL itself stays as it is.")],
+    encoder: Encoder = None,
+    task: Annotated[str, typer.Option("--task", help="Name of the query map; one of this name in MODEL is replaced.")] = "default",
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same map.")] = 0,
+    skip_unknown: SkipUnknown = False,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a query map from labels: same rotation, same index; write a model folder with it."""
+    from ..evaluation.facts import model_facts
+    from ..formats import load_dataset
+    from ..model import AdaWidth
+    from .info import show_trials
+
+    refuse_existing(out, force)
+    data = load_dataset(dataset, encoder, skip_unknown=skip_unknown, repeated="mean")
+    refitted = AdaWidth.load(model).refit(data, task=task, seed=seed)
+    refitted.save(out, force=force)
+    facts = model_facts(refitted)
+    if as_json:
+        emit({"model": str(out), **facts})
+        return
+    learned = next(entry for entry in facts["tasks"] if entry["task"] == task)
+    show_trials(learned)
+    say(f"\ntask {task}: {learned['chosen']} at strength {learned['strength']:g}. {learned['reason']}")
+    say(f"written: {out}; it opens every index made with {model}")
