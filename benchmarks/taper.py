@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from adawidth.data import Dataset, Hits, Queries
+from adawidth.data import Dataset, Hits, Queries, Rows
 from adawidth.formats import load_dataset
 from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.policies import Fixed, Policy
 from adawidth.policies.certify import Certify
-from adawidth.policies.funnel import Funnel
+from adawidth.policies.funnel import STEPS, Funnel
 from adawidth.policies.taper import TaperModel
 from adawidth.rotation import Rotation
 from adawidth.search import SHORTLIST, by_stages, exhaustive
@@ -33,17 +33,19 @@ from adawidth.training.taper import fit_taper
 COLLECTIONS = ("scifact", "medquad", "nl2bash")
 ENCODERS = ("minilm", "wordllama")
 FIXED = (32, 48, 64, 80, 96, 128, 192, 256)
-TAPERS = ((64, 80.0), (64, 74.0), (32, 56.0), (32, 42.0), (32, 40.0))  # start width, budget
+BUDGETS = {64: (72, 74, 80, 88, 96, 112), 32: (40, 42, 48, 56, 60, 64, 72, 96)}  # by start width
 NDCG = Measure("nDCG", 10)
 
 
 class Bench:
     """One collection under one rotation: answers to its test queries, measured against the full width."""
 
-    def __init__(self, data: Dataset, rotation: Rotation) -> None:
+    def __init__(self, data: Dataset, rotation: Rotation, seen: Rows) -> None:
         self.index = MemoryIndex(data.documents, rotation)
         test: Queries = data.split("test")
         self.judged, self.own = test.judged, test.own
+        assert test.judged is not None
+        self.unseen = np.array([not np.isin(test.judged.positives(i), seen).any() for i in range(len(test))])
         self.queries = rotation.apply(test.vectors.all())
         self.full = self.worth(exhaustive(self.index, self.queries, self.index.width, NDCG.k, self.own))
 
@@ -60,7 +62,7 @@ class Bench:
         total = len(self.index.documents) * start + self.index.width**2 + beyond
         pick = np.random.default_rng(0).integers(len(worth), size=(2_000, len(worth)))
         low, high = np.quantile(worth[pick].mean(axis=1) / self.full[pick].mean(axis=1), [0.025, 0.975])
-        return {
+        row = {
             "policy": name,
             "start": start,
             **more,
@@ -72,6 +74,9 @@ class Bench:
             "share_interval": [round(float(low), 4), round(float(high), 4)],
             "multiply_adds": round(total),
         }
+        if not self.unseen.all():
+            row["unseen"] = {"queries": int(self.unseen.sum()), "nDCG@10": round(float(worth[self.unseen].mean()), 4)}
+        return row
 
     def run(self, policy: Policy, shortlist: int = SHORTLIST, **more: Any) -> dict[str, Any]:
         """A policy over the stage loop."""
@@ -110,20 +115,21 @@ ROTATIONS = {"pca": label_free, "learned": learned}
 def rows(data: Dataset, name: str) -> Iterator[dict[str, Any]]:
     """Every policy on one collection with one encoder and one rotation."""
     rotation, taper = ROTATIONS[name](data)
-    bench = Bench(data, rotation)
+    bench = Bench(data, rotation, data.learning().positives if name == "learned" else np.empty(0, np.int64))
     width = bench.index.width
     for fixed in (*(m for m in FIXED if m < width), width):
         yield bench.scan(fixed)
     for start in taper.starts:
         yield bench.run(Fixed(taper.target, start), width=taper.target)
-    for start, budget in TAPERS:
-        if start in taper.starts and budget <= taper.target:
-            yield bench.run(taper.policy(budget=budget, start=start), budget=budget)
+    for start in taper.starts:
+        for budget in BUDGETS[start]:
+            if start <= budget <= taper.target:
+                yield bench.run(taper.policy(budget=budget, start=start), budget=budget)
     for quality in (0.95, 0.99):
         yield bench.run(taper.policy(quality=quality), quality=quality)
     for start in taper.starts:
-        yield bench.run(Certify(start, width))
-    yield bench.run(Funnel(width))
+        yield bench.run(Certify(start, taper.target))
+    yield bench.run(Funnel(max(taper.target, STEPS[0][0])))
     if name == "pca":
         yield from shortlist_of_a_thousand(bench, taper)
         yield from without_queries(bench)
@@ -139,7 +145,7 @@ def without_queries(bench: Bench) -> Iterator[dict[str, Any]]:
     """The loss where there are no queries: calibration and z from documents that look for the others."""
     none = bench.queries[:0]
     taper = fit_taper(bench.index, none, none)
-    for start, budget in TAPERS[:3:2]:
+    for start, budget in ((64, 80), (32, 56)):
         yield bench.run(taper.policy(budget=budget, start=start), budget=budget, note="calibrated on documents")
 
 
@@ -164,12 +170,19 @@ def main() -> None:
                     print(
                         f"  {row['policy']:10s} from {row['start']:3d} {knob!s:5s} mean width {row['mean_width']:6.1f} "
                         f"({row['mean_width_per_500']:6.1f})  nDCG@10 {row['nDCG@10']:.4f}  share {row['share']:.4f} "
-                        f"{row['share_interval']}  {row['multiply_adds'] / 1e6:6.3f} M  {row.get('note', '')}",
+                        f"{row['share_interval']}  {row['multiply_adds'] / 1e6:6.3f} M  {row.get('note', '')}{row.get('unseen', '')}",
                         flush=True,
                     )
                 print(f"  {time.perf_counter() - begun:.0f} s")
+    measured = {_cell(row) for row in results}
+    before = json.loads(options.out.read_text()) if options.out.exists() else []
+    results = [*(row for row in before if _cell(row) not in measured), *results]  # what was not measured anew stays
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _cell(row: dict[str, Any]) -> tuple[str, ...]:
+    return row["collection"], row["encoder"], row["rotation"]
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ KS = (10, 100)  # the k that budget and quality are measured for
 GRID = np.array([*np.arange(0.0, 2.51, 0.25), 3.0, 3.5, 4.0, 5.0, np.inf])  # z
 NEAREST = 200  # candidates of a query that the least squares see
 SMALLEST_TAIL = 1e-3  # noise is not divided by less
+TAIL, NORMAL_TAIL = 0.98, 2.0537  # σ is this quantile of the noise over the normal's: narrow widths have a heavy upper tail
 QUERIES = 500  # queries used to calibrate, and to draw the curves, at most
 
 log = logging.getLogger("adawidth")
@@ -31,7 +32,8 @@ Queries = NDArray[np.float32]  # (Q, D), rotated
 def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
     """β and σ of every ladder width but the last (the target), by least squares within each query's nearest candidates at the first.
 
-    Needs no labels. `own` is the row of a document that is not among a query's candidates, -1 for none.
+    σ is read off the upper tail of what is left, since those are the candidates that a narrow width underrates. Needs no labels.
+    `own` is the row of a document that is not among a query's candidates, -1 for none.
     """
     stages = list(_read_all(index.search(queries, ladder[0], nearest, own), ladder))
     target = _centred(stages[-1])
@@ -41,7 +43,7 @@ def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Row
         energy = float((prefix * prefix).sum())
         beta[i] = float((prefix * target).sum()) / energy if energy > 0 else 0.0
         unit_noise = (target - beta[i] * prefix)[stage.alive] / np.maximum(tails(stage, ladder[-1])[stage.alive], SMALLEST_TAIL)
-        sigma[i] = np.sqrt(np.square(unit_noise).mean()) if unit_noise.size else 0.0
+        sigma[i] = max(0.0, float(np.quantile(unit_noise, TAIL)) / NORMAL_TAIL) if unit_noise.size else 0.0
     return Calibration(tuple(ladder), beta, sigma)
 
 
@@ -67,7 +69,7 @@ def fit_taper(
     """Calibrates on some queries and measures on others, both rotated; `judged` are labels of the dev queries.
 
     The target width is the one given, else the encoder width, or with labels the width that ranks the dev queries best.
-    Without queries documents stand in for them; budgets are then overspent by the real queries, in our benchmark by a tenth.
+    Without queries documents stand in for them; real queries then overspend a budget, in benchmarks/taper.py by 3 to 66 %.
     """
     if not len(calibration) or not len(dev):
         log.warning("no queries to calibrate the taper with: documents stand in for them, and a budget is kept only roughly")
