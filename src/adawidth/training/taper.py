@@ -69,7 +69,7 @@ def fit_taper(
     """Calibrates on some queries and measures on others, both rotated; `judged` are labels of the dev queries.
 
     The target width is the one given, else the encoder width, or with labels the width that ranks the dev queries best.
-    Without queries documents stand in for them; real queries then overspend a budget, in benchmarks/taper.py by 3 to 66 %.
+    Without queries documents stand in for them; real queries then overspend a budget, in benchmarks/taper.py by 3 to 67 %.
     """
     if not len(calibration) or not len(dev):
         log.warning("no queries to calibrate the taper with: documents stand in for them, and a budget is kept only roughly")
