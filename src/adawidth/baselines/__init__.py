@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..errors import OptionError
-from .base import Baseline, Role, Rotated
+from .base import Baseline, Role, Rotated, Searching
 
 REGISTRY = {
     "truncation": "truncation:Truncation",
@@ -13,6 +13,7 @@ REGISTRY = {
     "pca": "pca:PCA",
     "kyfan": "kyfan:KyFan",
     "adawidth": "adawidth:AdaWidthRotation",
+    "adawidth-query": "adawidth_query:AdaWidthQuery",
 }  # name -> module:class, imported on first use
 
 
@@ -25,4 +26,4 @@ def baseline(name: str) -> Baseline:
     return made
 
 
-__all__ = ["REGISTRY", "Baseline", "Role", "Rotated", "baseline"]
+__all__ = ["REGISTRY", "Baseline", "Role", "Rotated", "Searching", "baseline"]

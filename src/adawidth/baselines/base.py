@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Floats, Learning
+from ..data import Floats, Hits, Learning, Queries, Vectors
 from ..errors import OptionError
 from ..rotation import Rotation
 
@@ -32,6 +32,15 @@ class Baseline(Protocol):
 
     def stored_floats(self, width: int) -> int:
         """Numbers kept for each document to answer at this width."""
+        ...
+
+
+@runtime_checkable
+class Searching(Protocol):
+    """A method that spends unevenly, so that no one width is its own: it answers queries within a mean width given as budget."""
+
+    def search(self, documents: Vectors, queries: Queries, budget: int, k: int) -> Hits:
+        """The k best of all documents for every query."""
         ...
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import metrics
-from ..baselines import REGISTRY, Baseline, Rotated, baseline
+from ..baselines import REGISTRY, Baseline, Rotated, Searching, baseline
 from ..data import Dataset, Learning, Queries, Vectors
 from ..errors import OptionError
 from ..index import MemoryIndex
@@ -107,7 +107,8 @@ def compare(
 ) -> Comparison:
     """Fits each method with seeds 0, 1, … on train and dev and ranks the split at each of `widths` (default 32, 64, 128, 256, full).
 
-    Methods are names of the registry; a fitted model takes part as it is, once, under the name "adawidth". Without labels
+    Methods are names of the registry; a fitted model takes part as it is, once, under the name "adawidth". For a method that
+    spends unevenly a width is the mean width it may spend. Without labels
     (`labels=False`, or none for train) every method learns from documents and queries alone.
     """
     if seeds < 1:
@@ -170,8 +171,10 @@ def _rows(
 
 
 def _quality(method: Baseline, documents: Vectors, queries: Queries, width: int) -> metrics.PerQuery:
-    """nDCG@10 of every query when all documents are ranked by cosine of what the method makes of them."""
+    """nDCG@10 of every query when all documents are ranked by cosine of what the method makes of them, or as it searches itself."""
     assert queries.judged is not None  # a split has labels
+    if isinstance(method, Searching):
+        return metrics.evaluate([MEASURE], method.search(documents, queries, width, MEASURE.k).rows, queries.judged)[str(MEASURE)]
     encoded = np.concatenate([method.encode(block, "document", width) for _, block in documents.blocks()])
     index = MemoryIndex(Vectors(encoded, documents.ids, documents.name), Rotation.identity(encoded.shape[1]))
     asked = method.encode(queries.vectors.all(), "query", width)
