@@ -146,3 +146,21 @@ def test_retrieval_works_on_the_small_collection(collection: Dataset) -> None:
     share = [float((rows == best[:, None]).any(axis=1).mean()) for rows in found]
     assert share[0] < share[1] <= share[2]
     assert share[2] > 0.9
+
+
+def test_equal_documents_are_ordered_by_id_under_every_rotation() -> None:
+    """Rounding differs from place to place in a matrix product; it must not decide between equal documents."""
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((1003, 70)).astype(np.float32)
+    copies = rng.choice(1003, 200, replace=False)
+    values[copies[100:]] = values[copies[:100]]
+    documents = Vectors.of(values, [f"d{i:04}" for i in rng.permutation(1003)])
+    queries = unit(values[copies[:100]] + 0.1 * rng.standard_normal((100, 70)))
+    for seed in range(5):
+        rotation = Rotation.random(70, seed)
+        stage = MemoryIndex(documents, rotation).search(rotation.apply(queries), 64, 10)
+        for i, (row, score) in enumerate(zip(stage.candidates, stage.scores, strict=True)):
+            pair = [np.flatnonzero(row == copies[i]), np.flatnonzero(row == copies[100 + i])]
+            assert score[pair[0]] == score[pair[1]]
+            first, second = sorted((copies[i], copies[100 + i]), key=lambda r: str(documents.ids[r]), reverse=True)
+            assert np.flatnonzero(row == first) < np.flatnonzero(row == second)

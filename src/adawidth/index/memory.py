@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import kernels
-from ..data import Rows, Vectors
+from ..data import BLOCK, Rows, Vectors
 from ..rotation import Rotation
 from ..stage import Decision, Stage
 
@@ -24,6 +24,8 @@ class MemoryIndex:
         self.rows = np.empty((len(documents), documents.width), np.float32)
         for start, block in documents.blocks():
             rotation.apply(block, out=self.rows[start : start + len(block)])
+        self._copies, self._originals = twins(documents)
+        self.rows[self._copies] = self.rows[self._originals]  # rounding must not order equal documents: their ids do
         self._norms: dict[int, NDArray[np.float32]] = {}
         self._blocks: dict[tuple[int, int, bool], NDArray[np.float32]] = {}
 
@@ -72,6 +74,7 @@ class MemoryIndex:
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
             products = np.ascontiguousarray(queries[part, :width]) @ prefix.T  # (q, N)
+            products[:, self._copies] = products[:, self._originals]
             scores = products * inverse
             if own is not None:
                 masked = np.flatnonzero(own[part] >= 0)
@@ -129,3 +132,17 @@ class MemoryIndex:
 def prefix_norms(rows: NDArray[np.float32], width: int) -> NDArray[np.float32]:
     """Length of every row's prefix, never zero. (n, D) -> (n,)"""
     return np.asarray(np.maximum(np.linalg.norm(rows[:, :width], axis=1), 1e-12), np.float32)
+
+
+def twins(documents: Vectors) -> tuple[Rows, Rows]:
+    """Rows that repeat an earlier row's vector, and those earlier rows; by a 64-bit hash of the stored numbers."""
+    values = documents.values
+    factors = np.random.default_rng(0).integers(2**63, size=documents.width, dtype=np.uint64) | np.uint64(1)
+    hashes = np.empty(len(documents), np.uint64)
+    for start in range(0, len(documents), BLOCK):
+        bits = np.ascontiguousarray(values[start : start + BLOCK]).view(f"u{values.dtype.itemsize}")
+        hashes[start : start + len(bits)] = (bits.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)
+    _, first, place = np.unique(hashes, return_index=True, return_inverse=True)
+    originals = first[place]
+    copies = np.flatnonzero(originals != np.arange(len(documents)))
+    return copies, originals[copies]

@@ -63,7 +63,7 @@ def fit_model(
         "pool": len(pool.documents),
         "train_queries": len(pool.train),
         "dev_queries": len(pool.dev),
-        "dev_measure": "nDCG@10" if learning.labelled else "nDCG@10 against the frozen top 10",
+        "dev_measure": "nDCG@10" if learning.labelled else "nDCG@10 of the frozen first document",
         "chosen": choice.chosen.name,
         "reason": choice.reason,
         "trials": [trial.record() for trial in choice.trials],

@@ -40,4 +40,7 @@ LABELLED = (
     Recipe("rank + kl", start="kyfan", kl=0.3, shared=6, steps=600),
     Recipe("rank + kl, imagined queries", start="kyfan", kl=1.0, shared=6, imagined=True, steps=600),  # few labels
 )
-UNLABELLED = (Recipe("top 1 + kl", start="kyfan", kl=1.0, shared=6, steps=300),)  # the frozen top 1 as the positive
+UNLABELLED = (  # in order of preference; the positive is the frozen encoder's first document
+    Recipe("first + kl", start="kyfan", kl=1.0, shared=6, steps=300),
+    Recipe("kl, imagined queries", start="pca", rank=0.0, kl=1.0, shared=6, imagined=True, steps=300),
+)

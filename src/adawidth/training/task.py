@@ -21,7 +21,7 @@ Curve = dict[int, NDArray[np.float64]]  # width -> nDCG@10 of every dev query
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What training works on. Without labels the frozen ranking stands in: its first document teaches, its first ten judge."""
+    """What training works on. Without labels the frozen encoder's first document stands in for the relevant one."""
 
     documents: NDArray[np.float32]  # (N, D) unit rows
     queries: NDArray[np.float32]  # (n, D) train
@@ -40,7 +40,7 @@ class Task:
         judged, dev_judged = train.judged, dev.judged
         if judged is None or dev_judged is None:
             judged = frozen_top(train.vectors.all(), documents, 1, train.own)
-            dev_judged = frozen_top(dev.vectors.all(), documents, DEPTH, dev.own)
+            dev_judged = frozen_top(dev.vectors.all(), documents, 1, dev.own)
         candidates = Candidates.mine(train, documents, judged, width=width, shortlist=shortlist)
         queries = train.vectors.all()
         return cls(documents, queries, candidates, judged, dev.vectors.all(), dev_judged, dev.own, learning.labelled)
