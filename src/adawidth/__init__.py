@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .formats import load_dataset
     from .model import AdaWidth
     from .rotation import Rotation
+    from .sufficiency import WidthLaw
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Qrels",
     "Rotation",
     "Vectors",
+    "WidthLaw",
     "__version__",
     "compare",
     "evaluate",
@@ -35,6 +37,7 @@ _HOME = {
     "Qrels": "data",
     "Rotation": "rotation",
     "Vectors": "data",
+    "WidthLaw": "sufficiency",
     "compare": "evaluation",
     "evaluate": "evaluation",
     "load_dataset": "formats",
