@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from models import fitted
 
 from adawidth.data import Dataset, Queries
 from adawidth.experiments.routers import credit, leave_one_out, oracle_widths, patience, routed_widths, worth
@@ -25,7 +26,6 @@ from adawidth.features import columns
 from adawidth.formats import load_dataset
 from adawidth.index import MemoryIndex
 from adawidth.metrics import evaluate
-from adawidth.model import AdaWidth
 from adawidth.policies import Fixed
 from adawidth.policies.router import RouterModel
 from adawidth.rotation import Rotation
@@ -107,10 +107,10 @@ def measure(data: Dataset, kind: str, differences: Differences) -> tuple[dict[st
     """All rows of one collection, encoder and rotation."""
     began, learning = time.perf_counter(), data.learning()
     if kind == "learned":
-        fitted = AdaWidth.fit(data)
-        assert fitted.policies.router is not None
-        bench = Bench(data, fitted.rotation, fitted.policies.router.noise)
-        models = {"router": fitted.policies.router}
+        model = fitted(data)
+        assert model.policies.router is not None
+        bench = Bench(data, model.rotation, model.policies.router.noise)
+        models = {"router": model.policies.router}
         train = dev = bench.examples(learning.dev)
     else:
         bench = Bench(data, Rotation.pca(data.documents) if kind == "pca" else Rotation.identity(data.documents.width))

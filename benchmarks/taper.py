@@ -103,9 +103,9 @@ def label_free(data: Dataset) -> tuple[Rotation, TaperModel]:
 
 def learned(data: Dataset) -> tuple[Rotation, TaperModel]:
     """What a fit with labels ships."""
-    from adawidth import AdaWidth  # needs torch, which PCA does not
+    from models import fitted  # needs torch, which PCA does not
 
-    model = AdaWidth.fit(data)
+    model = fitted(data)
     return model.rotation, model.policies.taper
 
 

@@ -75,14 +75,16 @@ def fit_model(
 def _router(pool: Learning, choice: Choice, moment: NDArray[np.float64], index: MemoryIndex, seed: int) -> RouterModel | None:
     """The paper's router, cross-fitted: what labels taught is learned again without the queries that teach the router."""
     taught, teacher, rotation = pool.train, index, choice.chosen.rotation
-    if pool.labelled and choice.chosen.name not in ("identity", "pca"):
+    crossed = pool.labelled and choice.chosen.name not in ("identity", "pca")
+    if crossed:
         order = np.random.default_rng(seed).permutation(len(pool.train))
         held = round(ROUTER_SHARE * len(order))
         taught = pool.train.select(np.sort(order[:held]))
         rotation = made_again(choice.chosen, replace(pool, train=pool.train.select(np.sort(order[held:]))), moment, seed)
         teacher = MemoryIndex(pool.documents, rotation)
     train = _examples(teacher, rotation, taught)
-    return fit_router(train, _examples(index, choice.chosen.rotation, pool.dev, noise=train.noise), seed=seed)
+    dev = _examples(index, choice.chosen.rotation, pool.dev, noise=train.noise)
+    return fit_router(train, dev, one_rotation=not crossed, seed=seed)
 
 
 def _examples(index: MemoryIndex, rotation: Rotation, queries: Queries, noise: float | None = None) -> Examples:
