@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from models import fitted
 
 from adawidth.data import Dataset, Queries
 from adawidth.experiments.routers import credit, leave_one_out, oracle_widths, patience, routed_widths, worth
@@ -32,6 +31,7 @@ from adawidth.rotation import Rotation
 from adawidth.search import by_stages
 from adawidth.training.examples import NDCG, Examples, examples
 from adawidth.training.router import Settings, fit_router
+from models import fitted
 
 COLLECTIONS = ("scifact", "medquad", "nl2bash")
 ENCODERS = ("minilm", "wordllama")
