@@ -59,8 +59,8 @@ def _plot(axes: Any, law: WidthLaw, asked: Prediction) -> None:
         error = [[asked.width - low], [high - asked.width]]
         axes.errorbar([asked.documents], [asked.width], yerr=error, fmt="D", color=INK, markersize=7, elinewidth=1.8, capsize=4, zorder=5)
         axes.annotate(
-            f"{asked.width} for k = {asked.k}", (asked.documents, asked.width), xytext=(-10, 8), textcoords="offset points", ha="right",
-            color=INK, zorder=6,
+            f"{asked.width} for k = {asked.k}", (asked.documents, asked.width), xytext=(-10, 8), textcoords="offset points",
+            ha="right", color=INK, bbox={"facecolor": SHADE, "edgecolor": "none", "pad": 1.5}, zorder=6,
         )  # fmt: skip
 
 

@@ -144,7 +144,19 @@ class WidthLaw:
     @property
     def r2_mean_point(self) -> float:
         """Share of the variation of the cells' means that the law explains, as the paper defines it."""
-        return self._r2(self.fits["logarithm"])
+        return self._r2(self.fits["logarithm"], self.defined)
+
+    def away_from_floor(self) -> dict[str, float] | None:
+        """The law on the cells where at most half as many pairs are censored as the quantile allows; None where these are too few."""
+        cells = self.defined & (self.required.censored() <= (1 - self.quantile) / 2)
+        if not _spread(cells):
+            return None
+        fitted = fit(LOGARITHM, *self.required.flat(self.means, cells))
+        return {
+            **dict(zip("abc", fitted.coefficients.tolist(), strict=True)),
+            "r2_mean_point": self._r2(fitted, cells),
+            "cells": int(cells.sum()),
+        }
 
     def left_out(self) -> Iterator[tuple[NDArray[np.bool_], int, int]]:
         """(cells without the largest 1, 2, … sizes, the largest size among them, the largest of all), while a law can be fitted to them."""
@@ -210,6 +222,7 @@ class WidthLaw:
                 "cells": int(self.defined.sum()),
                 "undefined_cells": int((~self.defined).sum()),
             },
+            "away_from_floor": self.away_from_floor(),
             "best_positive": dict(zip("abc", best.coefficients, strict=True)) if best.fits_anything else None,
             "held_out": {
                 "largest_size": asdict(tested[0]) if tested else None,
@@ -224,8 +237,8 @@ class WidthLaw:
             "cells": self._cells(),
         }
 
-    def _r2(self, fitted: Fit) -> float:
-        means = self.means[self.defined]
+    def _r2(self, fitted: Fit, cells: NDArray[np.bool_]) -> float:
+        means = self.means[cells]
         return 1 - fitted.squares / max(float(np.square(means - means.mean()).sum()), 1e-12)
 
     def _form(self, name: str) -> dict[str, Any]:
@@ -234,7 +247,7 @@ class WidthLaw:
             "form": name,
             "parameters": 3 + fitted.form.free,
             "shape": fitted.shape if fitted.form.free else None,
-            "r2_mean_point": self._r2(fitted),
+            "r2_mean_point": self._r2(fitted, self.defined),
             "aic": fitted.aic,
             "held_out_rmse": [entry.rmse if math.isfinite(entry.rmse) else None for entry in tested],
         }
