@@ -51,8 +51,8 @@ class MapRecipe:
 
 
 RECIPES = (
-    MapRecipe("rank + kl/4", kl=0.25),  # many labels
-    MapRecipe("rank + kl", kl=1.0, imagined=True),  # few labels
+    MapRecipe("rank + ¼ kl", kl=0.25),  # many labels
+    MapRecipe("rank + ½ kl, imagined queries", kl=0.5, imagined=True),  # few labels
 )
 
 
@@ -129,21 +129,26 @@ class Lesson:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The change at the best look on dev (none if no look was better than the start) and the step it was taken at."""
+    """What was found (nothing if no look at dev was better than the start) and the step it was taken at."""
 
     change: Change | None
     step: int
     steps: int
 
 
-def learn(recipe: MapRecipe, lesson: Lesson, seed: int = 0, tick: Tick = lambda steps=1, note="": None) -> Learned:
-    """Gradient descent from the rotation alone; budgets are counted in steps, so that a seed gives the same map."""
+def learn(
+    recipe: MapRecipe, lesson: Lesson, seed: int = 0, tick: Tick = lambda steps=1, note="": None, *, until: int | None = None
+) -> Learned:
+    """Gradient descent from the rotation alone to the best look at dev, or, without a look, to the step `until`.
+
+    Budgets are counted in steps, so that a seed gives the same map.
+    """
     task, rng = lesson.task, np.random.default_rng(seed)
     weights = _start(task.width, recipe.low_rank, seed)
     optimiser = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=recipe.decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
-    best, best_at, best_score = None, 0, mean(lesson.dev_curve(most=LOOKED_AT))
+    best, best_at, best_score = None, 0, mean(lesson.dev_curve(most=LOOKED_AT)) if until is None else 0.0
     batches = endless_batches(task.candidates.usable(), recipe.batch, rng)
     step = 0
     for step in range(1, recipe.steps + 1):
@@ -154,7 +159,9 @@ def learn(recipe: MapRecipe, lesson: Lesson, seed: int = 0, tick: Tick = lambda 
         optimiser.step()
         schedule.step()
         tick()
-        if step % LOOK == 0 or step == recipe.steps:
+        if step == until:
+            return Learned(_change(weights), step, step)
+        if until is None and (step % LOOK == 0 or step == recipe.steps):
             found = _change(weights)
             score = mean(lesson.dev_curve(found, most=LOOKED_AT))
             if score > best_score:

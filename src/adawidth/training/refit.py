@@ -1,7 +1,8 @@
 """From labels to a task of a model: the query map chosen on dev, and the policies calibrated for mapped queries.
 
 Documents keep their rotation, so an index made before stays as it is. Few labels must not hurt: a map ships only if it is
-ahead of the rotation alone on dev by more than chance, and not behind it at full width by more than chance.
+better on dev than the rotation alone, and hardly can be worse. Recipe, steps and strength chosen and policies calibrated, the
+map that ships is learned once more, from train and dev queries together.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..data import Learning, Queries
+from ..data import Judged, Learning, Queries, Vectors
 from ..errors import DataError, OptionError
 from ..index import MemoryIndex
 from ..policies.choose import Policies
@@ -29,7 +31,10 @@ from .router import fit_router
 from .taper import fit_taper
 from .task import Curve, mean
 
-CLEAR = 1.0  # standard errors by which a map must be ahead, and may not be behind, on dev
+TOLERANCE = 0.01  # nDCG on dev by which a map, less a standard error, may be behind the rotation alone
+NARROWER = 2.0  # standard errors by which a narrower target width must be ahead of the full width
+
+Values = NDArray[np.float64]
 
 log = logging.getLogger("adawidth")
 
@@ -77,8 +82,8 @@ def learn_task(
     seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
     query_map = QueryMap.identity(rotation)
     if chosen.change is not None:
-        query_map = chosen.change.fold(rotation, chosen.strength)
-        policies = _policies(pool, rotation, query_map, chosen, seed)
+        policies = _policies(pool, rotation, chosen.change.fold(rotation, chosen.strength), chosen, seed)
+        query_map = _again(chosen, replace(pool, train=_together(pool.train, pool.dev)), rotation, seed)
     else:
         log.warning("%s", reason)
     record = {
@@ -97,23 +102,40 @@ def learn_task(
 
 
 def choose(trials: list[Trial]) -> tuple[Trial, str]:
-    """The best mean on dev among the maps that are clearly ahead of the first trial, the rotation alone; else that one. And why."""
+    """The map that ships, and why; the first trial is the rotation alone.
+
+    Dev documents were no one's positives in training, so dev tells harm and gain on documents that labels never named, but not
+    the gain on those they did. Of safe maps that dev can't tell from the best, the strongest is therefore taken, and of equally
+    strong ones that with the most weight on the frozen scores, which drifts least.
+    """
     alone, *maps = trials
-    clear = [trial for trial in maps if _clearly_ahead(trial.curve, alone.curve)]
-    if not clear:
-        return alone, "No query map was better on dev than the rotation alone by more than chance: queries stay as they are."
-    best = max(clear, key=lambda trial: mean(trial.curve))
-    return best, f"Best mean on dev ({mean(best.curve):.4f}; the rotation alone {mean(alone.curve):.4f}) of {len(trials)} tried."
+    safe = [trial for trial in maps if _safe(trial.curve, alone.curve)]
+    best = max([alone, *safe], key=lambda trial: mean(trial.curve))
+    if best is alone:
+        return alone, "No query map was safe and better on dev than the rotation alone: queries stay as they are."
+    alike = [trial for trial in safe if not _ahead(best.curve, trial.curve)]
+    chosen = max(alike, key=lambda trial: (trial.strength, 0.0 if trial.recipe is None else trial.recipe.kl, mean(trial.curve)))
+    figures = f"the rotation alone {mean(alone.curve):.4f}, the best of {len(trials)} {mean(best.curve):.4f}"
+    return chosen, f"Mean on dev {mean(chosen.curve):.4f} ({figures})."
 
 
-def _clearly_ahead(curve: Curve, other: Curve) -> bool:
-    """Ahead over all widths by more than chance, and at full width not behind by more than that."""
-    gains = np.stack([curve[m] - other[m] for m in sorted(curve)])  # (W, Q)
-    mean_gain, full_gain = gains.mean(axis=0), gains[-1]
-    return bool(mean_gain.mean() > CLEAR * _error(mean_gain) and full_gain.mean() >= -CLEAR * _error(full_gain))
+def _safe(curve: Curve, alone: Curve) -> bool:
+    """Less a standard error, neither over all widths nor at full width more than TOLERANCE behind."""
+    gains = _gains(curve, alone)
+    return all(float(gain.mean()) - _error(gain) >= -TOLERANCE for gain in (gains.mean(axis=0), gains[-1]))
 
 
-def _error(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+def _ahead(curve: Curve, other: Curve) -> bool:
+    """Over all widths, by more than a standard error."""
+    gain = _gains(curve, other).mean(axis=0)
+    return float(gain.mean()) > _error(gain)
+
+
+def _gains(curve: Curve, other: Curve) -> Values:
+    return np.stack([curve[m] - other[m] for m in sorted(curve)])  # (W, Q)
+
+
+def _error(values: Values) -> float:
     """Standard error of the mean."""
     return float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
 
@@ -147,20 +169,38 @@ def _policies(pool: Learning, rotation: Rotation, query_map: QueryMap, chosen: T
 def _target(curve: Curve) -> int:
     full = max(curve)
     ahead = {m: float((values - curve[full]).mean()) for m, values in curve.items() if _error(values - curve[full]) > 0}
-    clear = [m for m, gain in ahead.items() if gain > CLEAR * _error(curve[m] - curve[full])]
+    clear = [m for m, gain in ahead.items() if gain > NARROWER * _error(curve[m] - curve[full])]
     return max(clear, key=lambda m: ahead[m]) if clear else full
 
 
 def _router(pool: Learning, rotation: Rotation, index: MemoryIndex, query_map: QueryMap, chosen: Trial, seed: int) -> RouterModel | None:
     """Cross-fitted: the queries that teach the router are mapped by a map that has not seen them."""
-    assert chosen.recipe is not None
     order = np.random.default_rng(seed).permutation(len(pool.train))
     held = round(ROUTER_SHARE * len(order))
     taught, others = pool.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
-    again = learn(replace(chosen.recipe, steps=chosen.step), Lesson.of(replace(pool, train=others), rotation), seed).change
-    teacher = QueryMap.identity(rotation) if again is None else again.fold(rotation, chosen.strength)
-    train = _examples(index, teacher, taught)
+    train = _examples(index, _again(chosen, replace(pool, train=others), rotation, seed), taught)
     return fit_router(train, _examples(index, query_map, pool.dev, noise=train.noise), seed=seed)
+
+
+def _again(chosen: Trial, pool: Learning, rotation: Rotation, seed: int) -> QueryMap:
+    """The chosen map learned anew on this pool, for as many steps and at the same strength."""
+    assert chosen.recipe is not None
+    change = learn(chosen.recipe, Lesson.of(pool, rotation), seed, until=chosen.step).change
+    assert change is not None
+    return change.fold(rotation, chosen.strength)
+
+
+def _together(train: Queries, dev: Queries) -> Queries:
+    """Both as one."""
+    assert train.judged is not None
+    assert dev.judged is not None
+    vectors = Vectors(np.concatenate([train.vectors.all(), dev.vectors.all()]), [*train.vectors.ids, *dev.vectors.ids], train.vectors.name)
+    judged = Judged(
+        np.concatenate([train.judged.offsets, train.judged.offsets[-1] + dev.judged.offsets[1:]]),
+        np.concatenate([train.judged.documents, dev.judged.documents]),
+        np.concatenate([train.judged.grades, dev.judged.grades]),
+    )
+    return Queries(vectors, judged, np.concatenate([train.own, dev.own]))
 
 
 def _examples(index: MemoryIndex, query_map: QueryMap, queries: Queries, noise: float | None = None) -> Examples:
