@@ -34,18 +34,18 @@ NDCG = "nDCG@10"
 
 
 class Cells:
-    """Results by name, written whenever one is added."""
+    """Results by name, written whenever one is added; two runs may write in turn."""
 
-    def __init__(self) -> None:
-        self.found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    @property
+    def found(self) -> dict[str, Any]:
+        return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
     def missing(self, name: str) -> bool:
         return name not in self.found
 
     def add(self, name: str, cell: dict[str, Any]) -> None:
-        self.found = dict(sorted({**self.found, name: cell}.items()))
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(self.found, indent=1) + "\n")
+        RESULTS.write_text(json.dumps(dict(sorted({**self.found, name: cell}.items())), indent=1) + "\n")
         print(name, json.dumps(cell), flush=True)
 
 
