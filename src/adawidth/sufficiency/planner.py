@@ -83,18 +83,23 @@ def found(required: RequiredWidths) -> Surface:
 def drift(law: WidthLaw, k: int) -> float | None:
     """Coordinates by which the slopes go astray with each doubling of the corpus at this depth, or at the measured ones around it.
 
-    The largest of the errors made on the largest corpus from smaller ones. None where nothing can be left out.
+    The largest of the errors made on the largest corpus from smaller ones, where a slope comes from three sizes or more. With
+    fewer than two such tests, the largest error of all, at any depth. None where nothing can be left out.
     """
     required, means = law.required, law.means
-    errors: list[float] = []
+    here = _hats(np.log(required.depths), math.log(k)) > 0
+    near: list[float] = []
+    anywhere: list[float] = []
     for kept, last, largest in law.left_out():
         b = fit(LOGARITHM, *required.flat(means, kept)).coefficients[1]
         doublings = math.log2(required.sizes[largest] / required.sizes[last])
-        near = (_hats(np.log(required.depths), math.log(k)) > 0) & law.defined[largest] & law.defined[last]
-        missed = np.abs(means[last, near] + b * doublings * math.log(2) - means[largest, near]) / doublings
-        if len(missed) and (kept.any(axis=1).sum() > 2 or not errors):  # two sizes alone tell a slope badly
-            errors.append(float(missed.max()))
-    return max(errors) if errors else None
+        both = law.defined[largest] & law.defined[last]
+        missed = np.full(len(both), np.nan)
+        missed[both] = np.abs(means[last, both] + b * doublings * math.log(2) - means[largest, both]) / doublings
+        anywhere += missed[both].tolist()
+        if kept.any(axis=1).sum() > 2 and (both & here).any():
+            near.append(float(missed[both & here].max()))
+    return max(near) if len(near) > 1 else max(anywhere, default=None)
 
 
 def draws(law: WidthLaw) -> list[Surface]:
