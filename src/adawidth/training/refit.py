@@ -61,14 +61,7 @@ class Trial:
         return {"recipe": self.name, "strength": self.strength, "steps": self.steps, "taken_at": self.step, "dev": figures}
 
 
-def learn_task(
-    rotation: Rotation,
-    policies: Policies,
-    learning: Learning,
-    *,
-    recipes: tuple[MapRecipe, ...] = RECIPES,
-    seed: int = 0,
-) -> TaskMap:
+def learn_task(rotation: Rotation, policies: Policies, learning: Learning, *, seed: int = 0) -> TaskMap:
     """The task that labels teach under a rotation; where no map is clearly better on dev, the rotation alone with the policies given."""
     if learning.documents.width != rotation.width:
         widths = f"{learning.documents.width} wide, the model {rotation.width}"
@@ -77,7 +70,7 @@ def learn_task(
         raise OptionError("a query map is learned from labels, and there are none: add qrels/train.tsv")
     pool = sample(learning, seed)
     lesson = Lesson.of(pool, rotation)
-    trials = [Trial(lesson.dev_curve()), *_learned(recipes, lesson, seed)]
+    trials = [Trial(lesson.dev_curve()), *_learned(lesson, seed)]
     chosen, reason = choose(trials)
     seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
     query_map = QueryMap.identity(rotation)
@@ -140,15 +133,15 @@ def _error(values: Values) -> float:
     return float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
 
 
-def _learned(recipes: tuple[MapRecipe, ...], lesson: Lesson, seed: int) -> list[Trial]:
+def _learned(lesson: Lesson, seed: int) -> list[Trial]:
     """Every recipe at every strength."""
     usable = len(lesson.task.candidates.usable())
     if usable < FEWEST_QUERIES:
         log.warning("%d usable train queries, a query map needs %d", usable, FEWEST_QUERIES)
         return []
     trials = []
-    with progress("learning query maps", sum(recipe.steps for recipe in recipes)) as tick:
-        for recipe in recipes:
+    with progress("learning query maps", sum(recipe.steps for recipe in RECIPES)) as tick:
+        for recipe in RECIPES:
             found = learn(recipe, lesson, seed, tick)
             tick(recipe.steps - found.steps)
             if found.change is not None:
