@@ -7,6 +7,7 @@ commands, all in a folder that holds a small dataset called scifact with an enco
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from adawidth import bundled, load_dataset
 from adawidth.cli import app
 from adawidth.data import Dataset, Qrels, Vectors
 from adawidth.formats import write_qrels, write_vectors
+from adawidth.training import choose, refit
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -60,6 +62,15 @@ def blocks(page: Path) -> Iterator[tuple[int, str, str]]:
             yield text.count("\n", 0, match.start()) + 1, match["kind"], match["code"]
 
 
+@pytest.fixture
+def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipes as they are, with a few steps: the examples are to run, not to learn."""
+    for name in ("LABELLED", "UNLABELLED"):
+        monkeypatch.setattr(choose, name, tuple(replace(recipe, steps=10) for recipe in getattr(choose, name)))
+    monkeypatch.setattr(refit, "RECIPES", tuple(replace(recipe, steps=10) for recipe in refit.RECIPES))
+
+
+@pytest.mark.usefixtures("_short_runs")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_run(page: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workspace)
