@@ -30,7 +30,7 @@ def learned(recipe: MapRecipe, lesson: Lesson, seed: int) -> tuple[Change, float
     """The map at the best look, and its mean on dev."""
     task, rng = lesson.task, np.random.default_rng(seed)
     matrix, bias = torch.zeros(task.width, task.width, requires_grad=True), torch.zeros(task.width, requires_grad=True)
-    optimiser = torch.optim.AdamW([matrix, bias], lr=recipe.rate, weight_decay=recipe.decay)
+    optimiser = torch.optim.AdamW([matrix, bias], lr=recipe.rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
     looked_at, batches = task.without_dev_beyond(LOOKED_AT), endless_batches(task.candidates.usable(), recipe.batch, rng)

@@ -176,7 +176,7 @@ def test_the_strongest_of_maps_that_dev_cannot_tell_apart() -> None:
     def trial(gain: float, noise: float, strength: float) -> Trial:
         """A mean gain over the rotation alone, and its spread over queries, a pattern of its own for each strength."""
         signs = np.where(np.arange(100) // (2 if strength == 1.0 else 1) % 2, 1, -1)
-        return Trial({m: 0.5 + gain + noise * signs for m in (32, 64)}, strength=strength)
+        return Trial(dict.fromkeys((32, 64), 0.5 + gain + noise * signs), strength=strength)
 
     alone = Trial({m: np.full(100, 0.5) for m in (32, 64)})
     assert choose([alone, trial(0.10, 0.01, 0.5), trial(0.05, 0.01, 1.0)])[0].strength == 0.5  # clearly better
@@ -223,6 +223,20 @@ def test_a_model_of_another_width_is_refused(model: AdaWidth, collection: Datase
 def test_no_labels_are_refused(model: AdaWidth, collection: Dataset) -> None:
     with pytest.raises(DataError, match="no labels for the train split"):
         model.refit(replace(collection, qrels={}))
+
+
+def test_without_dev_queries_nothing_can_be_chosen(model: AdaWidth, collection: Dataset) -> None:
+    with pytest.raises(OptionError, match="there are 30 and 0"):
+        model.refit(collection.documents.all(), collection.queries.all(), {i: {i: 1.0} for i in range(30)}, dev={})
+
+
+def test_a_low_rank_change_has_that_rank(model: AdaWidth, collection: Dataset) -> None:
+    from adawidth.training.query_map import Lesson, MapRecipe, learn
+
+    lesson = Lesson.of(collection.learning(), model.rotation)
+    change = learn(MapRecipe("low rank", kl=0.5, low_rank=4, steps=20), lesson, until=20).change
+    assert change is not None
+    assert np.linalg.matrix_rank(change.matrix, tol=1e-6) == 4
 
 
 def test_grades_weigh_and_refused_documents_are_the_first_negatives() -> None:

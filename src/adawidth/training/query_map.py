@@ -42,7 +42,6 @@ class MapRecipe:
     kl: float  # weight of the KL term to the frozen scores; the rank loss has 1
     low_rank: int | None = None  # A = U Vᵀ with so many columns; None: any A
     imagined: bool = False  # adds one imagined query for each real one
-    decay: float = 0.0  # AdamW's weight decay: draws towards the rotation alone
     shared: int = 6  # negatives each query adds to the candidates that the whole batch shares
     rate: float = 1e-3
     steps: int = 1_000
@@ -145,7 +144,7 @@ def learn(
     """
     task, rng = lesson.task, np.random.default_rng(seed)
     weights = _start(task.width, recipe.low_rank, seed)
-    optimiser = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=recipe.decay)
+    optimiser = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
     best, best_at, best_score = None, 0, mean(lesson.dev_curve(most=LOOKED_AT)) if until is None else 0.0

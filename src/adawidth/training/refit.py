@@ -62,12 +62,15 @@ class Trial:
 
 
 def learn_task(rotation: Rotation, policies: Policies, learning: Learning, *, seed: int = 0) -> TaskMap:
-    """The task that labels teach under a rotation; where no map is clearly better on dev, the rotation alone with the policies given."""
+    """The task that labels teach under a rotation; where no map is safe and better on dev, the rotation alone with the policies given."""
     if learning.documents.width != rotation.width:
         widths = f"{learning.documents.width} wide, the model {rotation.width}"
         raise DataError(f"{learning.documents.name}: vectors are {widths}: use the encoder the model was fitted for (--encoder)")
     if not learning.labelled:
         raise OptionError("a query map is learned from labels, and there are none: add qrels/train.tsv")
+    if not len(learning.train) or not len(learning.dev):
+        found = f"there are {len(learning.train)} and {len(learning.dev)}"
+        raise OptionError(f"a query map needs labelled train and dev queries, {found}: leave dev out and some of train is it")
     pool = sample(learning, seed)
     lesson = Lesson.of(pool, rotation)
     trials = [Trial(lesson.dev_curve()), *_learned(lesson, seed)]
@@ -161,9 +164,9 @@ def _policies(pool: Learning, rotation: Rotation, query_map: QueryMap, chosen: T
 
 def _target(curve: Curve) -> int:
     full = max(curve)
-    ahead = {m: float((values - curve[full]).mean()) for m, values in curve.items() if _error(values - curve[full]) > 0}
-    clear = [m for m, gain in ahead.items() if gain > NARROWER * _error(curve[m] - curve[full])]
-    return max(clear, key=lambda m: ahead[m]) if clear else full
+    gains = {m: values - curve[full] for m, values in curve.items()}
+    clear = [m for m, gain in gains.items() if gain.mean() > NARROWER * _error(gain)]
+    return max(clear, key=lambda m: float(gains[m].mean()), default=full)
 
 
 def _router(pool: Learning, rotation: Rotation, index: MemoryIndex, query_map: QueryMap, chosen: Trial, seed: int) -> RouterModel | None:
