@@ -1,6 +1,7 @@
 """The router at several budgets against the fixed width of the same mean, the paper's own set-up and the oracle.
 
-    python benchmarks/router.py DATASETS [--rotations pca,identity,learned] [--encoders minilm,wordllama] [--collections …] [--out FILE]
+    python benchmarks/router.py DATASETS [--rotations pca,identity,learned] [--encoders minilm,wordllama] [--collections …]
+                                [--seed 0] [--out FILE]
 
 Routers are fitted on train and chosen on dev; every figure is of the test queries. "Fixed" is the fixed width of the realised
 mean, rounded up, over the same shortlist; intervals are paired bootstraps over queries. Learned rotations come from
@@ -103,11 +104,13 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0
 
 
-def measure(data: Dataset, kind: str, differences: Differences) -> tuple[dict[str, Any], tuple[Examples, Examples, Examples], Bench]:
+def measure(
+    data: Dataset, kind: str, seed: int, differences: Differences
+) -> tuple[dict[str, Any], tuple[Examples, Examples, Examples], Bench]:
     """All rows of one collection, encoder and rotation."""
-    began, learning = time.perf_counter(), data.learning()
+    began, learning = time.perf_counter(), data.learning(seed=seed)
     if kind == "learned":
-        model = fitted(data)
+        model = fitted(data, seed=seed)
         assert model.policies.router is not None
         bench = Bench(data, model.rotation, model.policies.router.noise)
         models = {"router": model.policies.router}
@@ -169,6 +172,7 @@ def main() -> None:
     parser.add_argument("--rotations", default="pca,identity")
     parser.add_argument("--encoders", default=",".join(ENCODERS))
     parser.add_argument("--collections", default=",".join(COLLECTIONS))
+    parser.add_argument("--seed", type=int, default=0, help="of the fit that learns a rotation")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "router.json")
     options = parser.parse_args()
     records, moved = [], []
@@ -177,7 +181,7 @@ def main() -> None:
         for kind in options.rotations.split(","):
             parts = {}
             for collection in options.collections.split(","):
-                record, three, bench = measure(load_dataset(options.datasets / collection, encoder), kind, differences)
+                record, three, bench = measure(load_dataset(options.datasets / collection, encoder), kind, options.seed, differences)
                 records.append(record)
                 parts[collection] = three, bench
                 print(collection, encoder, kind, record["features"], record["predictability"])

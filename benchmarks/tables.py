@@ -83,9 +83,16 @@ def tapers() -> str:
 
 
 def router() -> str:
-    found = result("router")
     parts = ["## Router", "", "Credit: routed nDCG@10 less that of the fixed width of the same mean, over the same shortlist.", ""]
-    parts += ["`python benchmarks/router.py ../shared/datasets --rotations pca,identity`", ""]
+    learned = "--rotations learned --encoders minilm --seed 2 --out benchmarks/results/router_learned.json"
+    for name, options in {"router": "--rotations pca,identity", "router_learned": learned}.items():
+        if found := result(name):
+            parts += [f"`python benchmarks/router.py ../shared/datasets {options}`", "", routed(found)]
+    return "\n".join(parts)
+
+
+def routed(found: Any) -> str:
+    parts = []
     rows = []
     for name, summary in found["summary"].items():
         interval = f"{summary['low']:+.4f} to {summary['high']:+.4f}" if "low" in summary else ""
