@@ -46,10 +46,25 @@ def figures(required: RequiredWidths, facts: dict[str, Any]) -> dict[str, Any]:
         if not law.fits_anything:
             out[str(quantile)] = {"undefined_cells": int((~law.defined).sum()), "cells": int(law.defined.sum())}
             continue
-        whole = law.to_json()
-        wanted = ("law", "away_from_floor", "best_positive", "held_out", "forms", "alpha")
-        out[str(quantile)] = {name: whole[name] for name in wanted} | {"at_10": law.predict(facts["documents"], 10).to_json()}
+        out[str(quantile)] = slim(law.to_json(), law.predict(facts["documents"], 10).to_json())
     return out
+
+
+def slim(whole: dict[str, Any], at_10: dict[str, Any]) -> dict[str, Any]:
+    """What the guide's tables are made of."""
+    held_out = {name: whole["held_out"][name] for name in ("largest_size", "chain")}
+    forms = {entry["form"]: {"aic": entry["aic"], "held_out_rmse": (entry["held_out_rmse"] or [None])[0]} for entry in whole["forms"]}
+    kept = {name: whole[name] for name in ("law", "away_from_floor", "best_positive", "alpha")}
+    return {**kept, "held_out": held_out, "forms": forms, "at_10": {name: at_10[name] for name in ("width", "interval", "reason")}}
+
+
+def rounded(value: Any) -> Any:
+    """Floats with five digits."""
+    if isinstance(value, dict):
+        return {name: rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner) for inner in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def measure(data: Dataset, split: str) -> dict[str, Any]:
@@ -128,7 +143,7 @@ def main() -> None:
                     done["cells"][cell] = {"error": str(error)}
                 show(cell, done["cells"][cell])
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(done, indent=1) + "\n")
+        RESULTS.write_text(json.dumps(rounded(done), indent=1) + "\n")
 
 
 def show(cell: str, measured: dict[str, Any]) -> None:

@@ -284,7 +284,7 @@ def _queries(data: Dataset, split: str, most: int, seed: int) -> Queries:
     if split not in ("train", "dev"):
         raise OptionError(f"split {split!r}: the law is fitted on train or dev; test queries are kept for testing")
     learning = data.learning(seed=seed)
-    chosen = data.split("train") if split == "train" and "dev" in data.qrels else getattr(learning, split)
+    chosen = learning.train if split == "train" else learning.dev
     if len(chosen) <= most:
         return chosen
     return chosen.select(np.sort(np.random.default_rng(seed).choice(len(chosen), most, replace=False)))
