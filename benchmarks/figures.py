@@ -35,9 +35,7 @@ def curves() -> None:
     figure, axes = plt.subplots(1, 3, figsize=(12, 4.1))
     for axis, collection in zip(axes, COLLECTIONS, strict=True):
         full = cells[f"{collection}/minilm/truncation/0"]["all"]["384"]
-        axis.axhline(full, color="#333", lw=1, ls=(0, (4, 3)))
-        note = {"xytext": (0, 4), "textcoords": "offset points", "fontsize": 8, "color": "#333", "ha": "right"}
-        axis.annotate("frozen encoder, all 384", (400, full), **note)
+        axis.axhline(full, color="#333", lw=1, ls=(0, (4, 3)), label="frozen encoder, all 384")
         for method, (colour, label) in STYLE.items():
             runs = [cell["all"] for name, cell in cells.items() if name.startswith(f"{collection}/minilm/{method}/")]
             widths = sorted(map(int, runs[0]))
@@ -57,7 +55,7 @@ def curves() -> None:
         axis.grid(alpha=0.2)
     axes[0].set_ylabel("nDCG@10, test")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=6, frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="lower center", ncols=7, frameon=False, fontsize=8.5, columnspacing=1.2)
     figure.tight_layout(rect=(0, 0.07, 1, 1))
     save(figure, "widths")
 
@@ -87,12 +85,12 @@ def policies() -> None:
             for row in rows:
                 if (row["collection"], row["rotation"]) == (collection, kind) and row["policy"] in looks and not row.get("quality"):
                     key = (row["policy"], row["start"] if row["policy"] in ("taper", "certify") else 0)
-                    found[key].append((row["mean_width"], row["multiply_adds"], row["nDCG@10"]))
+                    found[key].append((row["mean_width"], row["multiply_adds"] / 1e6, row["nDCG@10"]))
             scan = {row["start"]: row["multiply_adds"] for row in rows if (row["collection"], row["policy"]) == (collection, "exhaustive")}
             for row in routed.get((collection, kind), []):
                 if row["policy"] in looks:
                     cost = scan[64] + 500 * (row["mean_width"] - 64)
-                    found[row["policy"], 0].append((row["mean_width"], cost, row["routed"]))
+                    found[row["policy"], 0].append((row["mean_width"], cost / 1e6, row["routed"]))
             for half, axis in enumerate((axes[2 * r][c], axes[2 * r + 1][c])):
                 named = set()
                 for (policy, _), points in sorted(found.items()):
@@ -103,12 +101,12 @@ def policies() -> None:
                         label=None if policy in named else label,
                     )  # fmt: skip
                     named.add(policy)
-                axis.set_xscale("log", base=2 if half == 0 else 10)
                 if half == 0:
+                    axis.set_xscale("log", base=2)
                     axis.set_xticks([32, 64, 128, 256, 384], [32, 64, 128, 256, 384])
                     axis.set_title(f"{collection}, {'PCA, no labels' if kind == 'pca' else 'learned rotation'}", fontsize=10, loc="left")
                 axis.minorticks_off()
-                axis.set_xlabel("mean width" if half == 0 else "multiply-adds a query, scan and rotation included", fontsize=9)
+                axis.set_xlabel("mean width" if half == 0 else "million multiply-adds a query, scan and rotation included", fontsize=9)
                 axis.grid(alpha=0.2)
         axes[2 * r][0].set_ylabel("nDCG@10, test")
         axes[2 * r + 1][0].set_ylabel("nDCG@10, test")
