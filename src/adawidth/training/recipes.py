@@ -28,6 +28,11 @@ class Recipe:
     batch: int = 128
     theta: float = 0.05
 
+    def widths_below(self, width: int) -> list[int]:
+        """The widths to train at: below the encoder width, where nothing can be learned; three quarters of it replace what falls away."""
+        below = [m for m in self.widths if m < width]
+        return below if len(below) == len(self.widths) else sorted({*below, max(1, 3 * width // 4)})
+
     def even_reflections(self, width: int) -> int:
         """The number of reflections for this encoder width; they come in pairs."""
         return self.reflections or (min(width, MOST_REFLECTIONS) // 2) * 2

@@ -78,7 +78,7 @@ def learn(recipe: Recipe, start: Rotation, task: Task, seed: int = 0, tick: Tick
 
 def _loss(recipe: Recipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, u: Tensor, rng: np.random.Generator) -> Tensor:
     """The recipe's objective on one batch, mean over its widths: with candidates of each query's own, the paper's three terms."""
-    widths = [m for m in recipe.widths if m <= task.width] or [task.width]
+    widths = recipe.widths_below(task.width)
     if recipe.shared:
         return _shared_loss(recipe, task, batch, queries, documents, u, rng, widths)
     rows, mask = task.candidates.private(batch, recipe.private, rng)
