@@ -1,0 +1,162 @@
+"""`adawidth reproduce` as a user types it."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from adawidth.cli import app
+from adawidth.experiments import scaling
+from adawidth.experiments.reproduce import REGISTRY, experiment
+
+pytest.importorskip("matplotlib")
+
+
+def reproduce(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["reproduce", *map(str, arguments), "--smallest", "60"])
+
+
+def measured(done: Result, out: Path, name: str) -> dict[str, Any]:
+    """The JSON that a run has written."""
+    assert done.exit_code == 0, f"{done.stderr} {done.exception}"
+    result: dict[str, Any] = json.loads((out / f"{name}.json").read_text(encoding="utf-8"))
+    return result
+
+
+def test_scaling_writes_the_law_the_page_and_the_figure(dataset_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "reproduced"
+    done = reproduce("scaling", dataset_folder, "--out", out)
+    result = measured(done, out, "scaling")
+    (cell,) = result["cells"]
+    assert (cell["dataset"], cell["encoder"], cell["rotation"], cell["split"]) == ("collection", "tiny", "none", "train")
+    assert cell["sizes"] == [60, 120, 240, 480]
+    at, middle = cell["quantiles"]
+    assert (at["quantile"], middle["quantile"]) == (0.9, 0.5)
+    assert all(len(row) == len(cell["depths"]) for row in at["widths"])
+    alone = CliRunner().invoke(app, ["width", str(dataset_folder), "--smallest", "60", "--quantile", "0.5", "--json"])
+    law = json.loads(alone.stdout)["law"]
+    assert {name: middle["law"][name] for name in ("a", "b", "c", "r2_mean_point")} == pytest.approx(
+        {name: law[name] for name in ("a", "b", "c", "r2_mean_point")}
+    )
+    page = (out / "scaling.md").read_text(encoding="utf-8")
+    assert result["verdict"] in page
+    assert "| collection, tiny | 0.9 |" in page
+    assert "(scaling.svg)" in page
+    assert "collection, tiny" in (out / "scaling.svg").read_text(encoding="utf-8")
+    assert result["verdict"].replace("**", "") in done.stdout
+    assert not list(out.rglob("*.tmp"))
+
+
+def test_stable_widths_counts_every_query_once(dataset_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "reproduced"
+    done = reproduce("stable-widths", dataset_folder, "--out", out, "--json")
+    result = measured(done, out, "stable-widths")
+    assert json.loads(done.stdout) == result
+    (cell,) = result["cells"]
+    assert (cell["queries"], cell["k"]) == (120, 10)
+    for bars in cell["bars"]:
+        assert bars["bounds"] == [16, 32, 64]
+        assert sum(bars["shares"]) + bars["no_stable_hit"] == pytest.approx(1)
+    found = [1 - bars["no_stable_hit"] for bars in cell["bars"]]
+    assert found == sorted(found)  # deeper lists find more
+    assert 8 <= cell["own_width"] <= cell["one_width"] <= 64
+    picture = (out / "stable-widths.svg").read_text(encoding="utf-8")
+    assert "no stable hit" in picture
+    assert "17–32" in picture
+
+
+def test_an_interrupted_run_goes_on(dataset_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, other = tmp_path / "reproduced", tmp_path / "other"
+    shutil.copytree(dataset_folder, other)
+    fit = scaling.WidthLaw.fit
+
+    def stopped(data: Any, *arguments: Any, **options: Any) -> Any:
+        if data.name == "other":
+            raise KeyboardInterrupt
+        return fit(data, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scaling.WidthLaw, "fit", stopped)
+        done = reproduce("scaling", dataset_folder, other, "--out", out)
+    assert done.exit_code == 130
+    kept = out / "cells" / "scaling-collection-tiny.json"
+    assert sorted(out.rglob("*.*")) == [kept]
+    cell = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**cell, "queries": 7}))
+    first, second = measured(reproduce("scaling", dataset_folder, other, "--out", out), out, "scaling")["cells"]
+    assert (first["queries"], second["queries"]) == (7, 120)
+    anew, _ = measured(reproduce("scaling", dataset_folder, other, "--out", out, "--force"), out, "scaling")["cells"]
+    assert anew == cell
+
+
+def test_the_rotation_of_a_model(dataset_folder: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "tiny.model", tmp_path / "reproduced"
+    assert CliRunner().invoke(app, ["fit", str(dataset_folder), "--out", str(model), "--recipe", "pca"]).exit_code == 0
+    (frozen,) = measured(reproduce("stable-widths", dataset_folder, "--out", out), out, "stable-widths")["cells"]
+    refused = reproduce("stable-widths", dataset_folder, "--out", out, "--model", model)
+    assert refused.exit_code == 1
+    assert "was measured with fingerprint None" in refused.stderr
+    (turned,) = measured(reproduce("stable-widths", dataset_folder, "--out", out, "--model", model, "--force"), out, "stable-widths")[
+        "cells"
+    ]
+    assert turned["rotation"] == "pca"
+    assert turned["own_width"] < frozen["own_width"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("curve", "collection"), "there is no experiment 'curve'; there are scaling, stable-widths"),
+        (("scaling", "nowhere"), "nowhere: there is no such folder"),
+        (("scaling", "collection", "collection"), "2 cells have 1 names"),
+        (("scaling", "collection", "--encoder", "none"), "there is no encoder"),
+        (("scaling", "collection", "--encoder", ","), "give at least one dataset and one encoder"),
+        (("scaling", "collection", "--seed", "1", "--out", "."), ". exists and holds no cells"),
+    ],
+)
+def test_bad_input_is_one_line(
+    dataset_folder: Path, arguments: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = reproduce(*(arguments if "--out" in arguments else (*arguments, "--out", "reproduced")))
+    assert done.exit_code == 1
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
+    assert not (tmp_path / "reproduced").exists()
+
+
+def test_a_damaged_cell_and_missing_labels(dataset_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "reproduced"
+    cell = out / "cells" / "scaling-collection-tiny.json"
+    cell.parent.mkdir(parents=True)
+    cell.write_text("{")
+    done = reproduce("scaling", dataset_folder, "--out", out)
+    assert done.exit_code == 1
+    assert "is no finished cell: remove it or add --force" in done.stderr
+    cell.unlink()
+    shutil.rmtree(dataset_folder / "qrels")
+    done = reproduce("scaling", dataset_folder, "--out", out)
+    assert done.exit_code == 1
+    assert "no labels" in done.stderr
+
+
+@pytest.mark.parametrize("r2", [[0.95, 0.91], [0.95, 0.89], [0.2, 0.1]])
+def test_the_verdict_on_scaling(r2: list[float]) -> None:
+    law = {"missed": 0.1, "best_form": "logarithm"}
+    cells = [{"quantiles": [{"defined": 20, "law": {**law, "r2_mean_point": value}}]} for value in r2]
+    few = [{"quantiles": [{"defined": 7, "law": {**law, "r2_mean_point": 1.0}}]}]
+    passed = sum(value > 0.9 for value in r2)
+    verdict = scaling.judge(cells)
+    assert verdict.holds == (passed == 2)
+    assert f"above .90 in {passed} of 2 cells" in verdict.paragraph
+    assert not scaling.judge([*cells, *few]).holds
+    assert "1 of 3 cells can't tell" in scaling.judge([*cells, *few]).paragraph
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_name_is_an_experiment(name: str) -> None:
+    assert experiment(name).title
