@@ -170,7 +170,8 @@ def test_a_command_leaves_no_handler_of_its_own_behind_twice() -> None:
 
 def test_an_interrupted_command_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from adawidth.cli import main; main()", "demo", "--out", str(tmp_path / "demo")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}  # a test run in the background has Ctrl-C switched off
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **heard) as process:
         assert process.stdout is not None
         process.stdout.readline()  # it is at work
         process.send_signal(signal.SIGINT)
