@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/adawidth demo --force
