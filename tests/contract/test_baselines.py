@@ -3,74 +3,88 @@
 import numpy as np
 import pytest
 
-from adawidth.baselines import REGISTRY, Baseline, Searching, baseline
-from adawidth.data import Dataset, unit
+from adawidth.baselines import REGISTRY, Baseline, Encoding, Staged, baseline
+from adawidth.data import Dataset
 from adawidth.errors import OptionError
+from adawidth.metrics import Measure, evaluate
 
-LEARNED = ("adawidth", "adawidth-query")  # by gradient: a fit takes a while
-
-
-@pytest.fixture(scope="module", params=sorted(REGISTRY))
-def fitted(request: pytest.FixtureRequest, collection: Dataset) -> Baseline:
-    return baseline(request.param).fit(collection.learning(), seed=0)
+NAMES = sorted(REGISTRY)
+WIDTH = 64  # of the collection's vectors
 
 
-def test_fit_returns_the_method_itself(collection: Dataset) -> None:
-    method = baseline("pca")
-    assert method.fit(collection.learning()) is method
+@pytest.fixture(scope="module", params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-@pytest.mark.parametrize("width", [1, 32, 64])
+@pytest.fixture(scope="module")
+def fitted(name: str, collection: Dataset) -> Baseline:
+    method = baseline(name)
+    assert method.fit(collection.learning(), seed=0) is method
+    return method
+
+
+@pytest.mark.parametrize("width", [16, 40, WIDTH])
+def test_answers_every_query_within_the_width(fitted: Baseline, collection: Dataset, width: int) -> None:
+    queries = collection.split("test")
+    hits = fitted.search(collection.documents, queries, width, 10)
+    assert hits.rows.shape == hits.scores.shape == (60, 10)
+    assert hits.documents is not None
+    assert all(len(set(answer)) == 10 for answer in hits.ids)
+    assert np.isfinite(hits.scores).all()
+    assert hits.mean_width <= max(1.1 * width, width + 2)  # budgets are set on dev
+    assert 0 < fitted.stored_floats(width) <= 2 * WIDTH + 2
+    assert fitted.multiply_adds(width, hits) > 0
+
+
+def test_is_better_than_chance_and_reads_no_test_label(name: str, fitted: Baseline, collection: Dataset) -> None:
+    queries, measure = collection.split("test"), Measure("nDCG", 10)
+    assert queries.judged is not None
+    found = fitted.search(collection.documents, queries, 40, 10)
+    worth = evaluate([measure], found.rows, queries.judged)[str(measure)].mean()
+    assert worth > 0.1  # by chance about .02
+    if not name.endswith(":oracle"):
+        blind = collection.queries.select([collection.queries.row_of[q] for q in queries.vectors.ids])
+        from adawidth.data import Queries
+
+        again = fitted.search(collection.documents, Queries(blind, None, queries.own), 40, 10)
+        np.testing.assert_array_equal(again.rows, found.rows)
+
+
 @pytest.mark.parametrize("role", ["query", "document"])
-def test_encodes_as_wide_as_asked(fitted: Baseline, collection: Dataset, width: int, role: str) -> None:
-    encoded = fitted.encode(collection.documents.all()[:7], role, width)  # type: ignore[arg-type]
-    assert encoded.shape == (7, width)
-    assert encoded.dtype == np.float32
-    assert np.isfinite(encoded).all()
-    assert 1 <= fitted.stored_floats(width) <= 64
-
-
-def test_full_width_keeps_every_cosine(fitted: Baseline, collection: Dataset) -> None:
-    if isinstance(fitted, Searching):
-        pytest.skip("moves the queries")
-    queries, documents = collection.queries.all()[:5], collection.documents.all()
-    encoded = unit(fitted.encode(queries, "query", 64)) @ unit(fitted.encode(documents, "document", 64)).T
-    np.testing.assert_allclose(encoded, queries @ documents.T, atol=1e-4)
+def test_encodes_as_wide_as_asked(fitted: Baseline, collection: Dataset, role: str) -> None:
+    if not isinstance(fitted, Encoding) or isinstance(fitted, Staged):
+        pytest.skip("makes no vectors of its own")
+    for width in (16, 32, WIDTH):
+        encoded = fitted.encode(collection.documents.all()[:7], role, width)  # type: ignore[arg-type]
+        assert encoded.shape == (7, width)
+        assert encoded.dtype == np.float32
+        assert np.isfinite(encoded).all()
 
 
 def test_parameters_are_counted(fitted: Baseline) -> None:
-    assert fitted.parameters in (0, 64 * 63 // 2, 64 * 63 // 2 + 64 * 65)
+    assert isinstance(fitted.parameters, int)
+    assert fitted.parameters >= 0
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LEARNED else ()) for name in sorted(REGISTRY)])
-def test_the_same_seed_gives_the_same_method(name: str, collection: Dataset) -> None:
-    rows = collection.documents.all()[:3]
-    first, again = (baseline(name).fit(collection.learning(), seed=1).encode(rows, "document", 32) for _ in range(2))
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_answers(name: str, collection: Dataset) -> None:
+    learning, queries = collection.learning(), collection.split("test")
+    first, again = (baseline(name).fit(learning, seed=1).search(collection.documents, queries, 32, 10).rows for _ in range(2))
     np.testing.assert_array_equal(first, again)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LEARNED else ()) for name in sorted(REGISTRY)])
+@pytest.mark.slow
 def test_learns_without_labels(name: str, collection: Dataset) -> None:
-    assert baseline(name).fit(collection.learning(labels=False)).encode(collection.documents.all()[:1], "document", 32).shape == (1, 32)
+    method = baseline(name).fit(collection.learning(labels=False))
+    assert method.search(collection.documents, collection.split("test"), 32, 10).rows.shape == (60, 10)
 
 
-def test_an_unfitted_method_says_so(collection: Dataset) -> None:
+def test_an_unfitted_method_says_so(name: str, collection: Dataset) -> None:
     with pytest.raises(OptionError, match="has to be fitted"):
-        baseline("pca").encode(collection.documents.all(), "document", 32)
+        baseline(name).search(collection.documents, collection.split("test"), 32, 10)
 
 
 def test_an_unknown_method_lists_the_known() -> None:
     with pytest.raises(OptionError, match="there is no method 'magic'; there are truncation"):
         baseline("magic")
-
-
-def test_a_method_that_spends_unevenly_keeps_to_its_budget(fitted: Baseline, collection: Dataset) -> None:
-    if not isinstance(fitted, Searching):
-        pytest.skip("spends evenly")
-    queries = collection.split("test")
-    for budget in (16, 40, 64):
-        hits = fitted.search(collection.documents, queries, budget, 10)
-        assert hits.rows.shape == (60, 10)
-        assert hits.mean_width <= budget * 1.1  # set on dev
-    wide = unit(fitted.encode(queries.vectors.all(), "query", 16)) @ unit(fitted.encode(collection.documents.all(), "document", 16)).T
-    assert (fitted.search(collection.documents, queries, 16, 1).rows[:, 0] == wide.argmax(axis=1)).mean() > 0.98

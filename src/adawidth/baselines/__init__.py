@@ -5,16 +5,44 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..errors import OptionError
-from .base import Baseline, Role, Rotated, Searching
+from .base import Baseline, Encoding, Role, Rotated, Staged
 
 REGISTRY = {
     "truncation": "truncation:Truncation",
     "random": "random:Random",
+    "random-subset": "random_subset:RandomSubset",
     "pca": "pca:PCA",
+    "pca:centred": "pca:CentredPCA",
+    "pca:pooled": "pca:PooledPCA",
+    "whitening": "whitening:Whitening",
+    "spectral-tempering": "spectral_tempering:SpectralTempering",
     "kyfan": "kyfan:KyFan",
-    "adawidth": "adawidth:AdaWidthRotation",
+    "matryoshka-adaptor": "matryoshka_adaptor:MatryoshkaAdaptor",
+    "matryoshka-adaptor:unsupervised": "matryoshka_adaptor:UnsupervisedMatryoshkaAdaptor",
+    "dense": "dense:Dense",
+    "search-adaptor": "search_adaptor:SearchAdaptor",
+    "conae": "conae:ConAE",
+    "smec": "smec:SMEC",
+    "smec:nested": "smec:NestedSMEC",
+    "learning-to-select": "learning_to_select:LearningToSelect",
+    "learning-to-select:renormalised": "learning_to_select:RenormalisedLearningToSelect",
+    "learning-to-select:oracle": "learning_to_select:OracleLearningToSelect",
+    "dime": "dime:PRFDIME",
+    "dime:magnitude": "dime:MagnitudeDIME",
+    "dime:soft": "dime:SoftDIME",
+    "dime:oracle": "dime:OracleDIME",
+    "eclipse": "eclipse:Eclipse",
+    "rdime": "rdime:RDIME",
+    "funnel": "funnel:PlainFunnel",
+    "funnel:steps": "funnel:SteppedFunnel",
+    "adsampling": "adsampling:ADSampling",
+    "panorama": "panorama:Panorama",
+    "int8": "quantised:Int8",
+    "pq4": "quantised:PQ4",
+    "paper": "paper:Paper",
+    "adawidth": "adawidth:AdaWidthTaper",
     "adawidth-query": "adawidth_query:AdaWidthQuery",
-}  # name -> module:class, imported on first use
+}  # name or name:variant -> module:class, imported on first use; a variant "oracle" reads the test queries' own labels
 
 
 def baseline(name: str) -> Baseline:
@@ -26,4 +54,4 @@ def baseline(name: str) -> Baseline:
     return made
 
 
-__all__ = ["REGISTRY", "Baseline", "Role", "Rotated", "Searching", "baseline"]
+__all__ = ["REGISTRY", "Baseline", "Encoding", "Role", "Rotated", "Staged", "baseline"]

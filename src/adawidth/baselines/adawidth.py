@@ -1,16 +1,31 @@
-"""AdaWidth's own rotation, learned by the default recipe."""
+"""AdaWidth as `fit` ships it: the rotation chosen on dev, read by the taper within a budget."""
 
 from __future__ import annotations
 
+from typing import Self
+
 from ..data import Learning
-from ..rotation import Rotation, second_moment
-from ..training.choose import choose_rotation
-from ..training.pool import sample
-from .base import Rotated
+from ..policies import Policy
+from ..policies.taper import TaperModel
+from ..rotation import Rotation
+from ..training.fit import fit_model
+from .base import Staged, fitted
 
 
-class AdaWidthRotation(Rotated):
-    """What `fit` ships, read at a fixed width."""
+class AdaWidthTaper(Staged):
+    """Below the taper's start width every document is ranked at the budget."""
 
-    def _found(self, learning: Learning, seed: int) -> Rotation:
-        return choose_rotation(sample(learning, seed), second_moment(learning.documents, seed=seed), seed=seed).chosen.rotation
+    def __init__(self, rotation: Rotation | None = None, taper: TaperModel | None = None) -> None:
+        super().__init__(rotation)
+        self.taper = taper
+
+    def fit(self, learning: Learning, seed: int = 0) -> Self:
+        """Learns the rotation and calibrates the taper; returns itself."""
+        found = fit_model(learning, seed=seed, router=False)
+        self.rotation, self.taper = found.rotation, found.policies.taper
+        return self
+
+    def policy(self, budget: int, k: int) -> Policy | None:
+        """The taper at this mean width, at most its target."""
+        taper = fitted(self, self.taper)
+        return None if budget <= taper.starts[0] else taper.policy(budget=min(budget, taper.target), k=k)

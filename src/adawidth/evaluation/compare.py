@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import metrics
-from ..baselines import REGISTRY, Baseline, Rotated, Searching, baseline
-from ..data import Dataset, Learning, Queries, Vectors
+from ..baselines import REGISTRY, Baseline, baseline
+from ..baselines.adawidth import AdaWidthTaper
+from ..data import Dataset, Hits, Learning, Queries
 from ..errors import OptionError
 from ..index import MemoryIndex
 from ..model import AdaWidth
@@ -35,9 +36,11 @@ class Row:
     width: Width
     quality: float  # nDCG@10
     unseen: dict[str, Any] | None  # the same on unseen queries; None where nothing was learned from labels
+    mean_width: float  # what was spent
+    multiply_adds: float  # of one query: what is done to it, the scan, and what is read after that
     parameters: int
     fit_seconds: float
-    stored_floats_per_document: int
+    stored_floats_per_document: float
 
     def to_json(self) -> dict[str, Any]:
         """One entry of "results"."""
@@ -45,6 +48,8 @@ class Row:
         if self.unseen is not None:
             entry["unseen"] = self.unseen
         return entry | {
+            "mean_width": self.mean_width,
+            "multiply_adds": round(self.multiply_adds),
             "parameters": self.parameters,
             "fit_seconds": self.fit_seconds,
             "stored_floats_per_document": self.stored_floats_per_document,
@@ -129,18 +134,19 @@ def compare(
                 if isinstance(method, str):
                     rows += _rows(name, seed, learning, queries, asked)
                 elif seed == 0:
-                    rows += _rows(name, seed, learning, queries, asked, Rotated(method.rotation))
+                    rows += _rows(name, seed, learning, queries, asked, AdaWidthTaper(method.rotation, method.policies.taper))
                 tick()
-    frozen = _quality(Rotated(Rotation.identity(dataset.documents.width)), dataset.documents, queries, dataset.documents.width)
+    width = dataset.documents.width
+    frozen = exhaustive(MemoryIndex(dataset.documents, Rotation.identity(width)), queries.vectors.all(), width, MEASURE.k, queries.own)
     ordered = sorted(rows, key=lambda row: _place(row.method, methods))
     return Comparison(
         dataset.name,
         dataset.encoder,
-        dataset.documents.width,
+        width,
         split,
         len(queries),
         len(dataset.documents),
-        float(frozen.mean()),
+        float(_quality(frozen, queries).mean()),
         tuple(ordered),
     )
 
@@ -157,28 +163,25 @@ def _rows(
         unseen = unseen_queries(queries.judged, learning.positives)
     for width in widths:
         m = in_numbers(width, learning.documents.width)
-        quality = _quality(method, learning.documents, queries, m)
+        hits = method.search(learning.documents, queries, m, MEASURE.k)
+        quality = _quality(hits, queries)
         yield Row(
             method=name,
             seed=seed,
             width=width,
             quality=float(quality.mean()),
             unseen=None if unseen is None else on_unseen({str(MEASURE): quality}, unseen),
+            mean_width=hits.mean_width,
+            multiply_adds=method.multiply_adds(m, hits),
             parameters=method.parameters,
             fit_seconds=seconds,
             stored_floats_per_document=method.stored_floats(m),
         )
 
 
-def _quality(method: Baseline, documents: Vectors, queries: Queries, width: int) -> metrics.PerQuery:
-    """nDCG@10 of every query when all documents are ranked by cosine of what the method makes of them, or as it searches itself."""
+def _quality(hits: Hits, queries: Queries) -> metrics.PerQuery:
+    """nDCG@10 of every query."""
     assert queries.judged is not None  # a split has labels
-    if isinstance(method, Searching):
-        return metrics.evaluate([MEASURE], method.search(documents, queries, width, MEASURE.k).rows, queries.judged)[str(MEASURE)]
-    encoded = np.concatenate([method.encode(block, "document", width) for _, block in documents.blocks()])
-    index = MemoryIndex(Vectors(encoded, documents.ids, documents.name), Rotation.identity(encoded.shape[1]))
-    asked = method.encode(queries.vectors.all(), "query", width)
-    hits = exhaustive(index, asked, encoded.shape[1], MEASURE.k, queries.own)
     return metrics.evaluate([MEASURE], hits.rows, queries.judged)[str(MEASURE)]
 
 

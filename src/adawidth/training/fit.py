@@ -40,8 +40,12 @@ def fit_model(
     reflections: int | None = None,
     widths: Sequence[int] | None = None,
     seed: int = 0,
+    router: bool = True,
 ) -> Fitted:
-    """Learns from train, chooses on dev. Memory is bounded by the pool (see training/pool.py), not by the number of documents."""
+    """Learns from train, chooses on dev; `router=False` leaves the router out, which costs a second learning where labels taught.
+
+    Memory is bounded by the pool (see training/pool.py), not by the number of documents.
+    """
     if widths is not None and not all(1 <= m <= learning.documents.width for m in widths):
         raise OptionError(f"widths {list(widths)} are not all between 1 and the encoder width {learning.documents.width}")
     trained = None if widths is None else tuple(sorted(set(widths)))
@@ -54,7 +58,7 @@ def fit_model(
     taught = pool.labelled and choice.chosen.name not in ("identity", "pca")
     target = None if taught else rotation.width  # a rotation that labels did not teach aims at the frozen ranking
     taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
-    router = _router(pool, choice, moment, index, seed) if len(pool.train) and len(pool.dev) else None
+    routed = _router(pool, choice, moment, index, seed) if router and len(pool.train) and len(pool.dev) else None
     record = {
         "recipe": recipe,
         "labels": learning.labelled,
@@ -69,7 +73,7 @@ def fit_model(
         "trials": [trial.record() for trial in choice.trials],
         "target_width": taper.target,
     }
-    return Fitted(rotation, Policies(rotation.width, taper, router), record)
+    return Fitted(rotation, Policies(rotation.width, taper, routed), record)
 
 
 def _router(pool: Learning, choice: Choice, moment: NDArray[np.float64], index: MemoryIndex, seed: int) -> RouterModel | None:

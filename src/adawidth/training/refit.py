@@ -61,8 +61,11 @@ class Trial:
         return {"recipe": self.name, "strength": self.strength, "steps": self.steps, "taken_at": self.step, "dev": figures}
 
 
-def learn_task(rotation: Rotation, policies: Policies, learning: Learning, *, seed: int = 0) -> TaskMap:
-    """The task that labels teach under a rotation; where no map is safe and better on dev, the rotation alone with the policies given."""
+def learn_task(rotation: Rotation, policies: Policies, learning: Learning, *, seed: int = 0, router: bool = True) -> TaskMap:
+    """The task that labels teach under a rotation; where no map is safe and better on dev, the rotation alone with the policies given.
+
+    `router=False` leaves the router out.
+    """
     if learning.documents.width != rotation.width:
         widths = f"{learning.documents.width} wide, the model {rotation.width}"
         raise DataError(f"{learning.documents.name}: vectors are {widths}: use the encoder the model was fitted for (--encoder)")
@@ -78,7 +81,7 @@ def learn_task(rotation: Rotation, policies: Policies, learning: Learning, *, se
     seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
     query_map = QueryMap.identity(rotation)
     if chosen.change is not None:
-        policies = _policies(pool, rotation, chosen.change.fold(rotation, chosen.strength), chosen, seed)
+        policies = _policies(pool, rotation, chosen.change.fold(rotation, chosen.strength), chosen, seed, router)
         query_map = _again(chosen, replace(pool, train=_together(pool.train, pool.dev)), rotation, seed)
     else:
         log.warning("%s", reason)
@@ -154,12 +157,12 @@ def _learned(lesson: Lesson, seed: int) -> list[Trial]:
     return trials
 
 
-def _policies(pool: Learning, rotation: Rotation, query_map: QueryMap, chosen: Trial, seed: int) -> Policies:
+def _policies(pool: Learning, rotation: Rotation, query_map: QueryMap, chosen: Trial, seed: int, router: bool) -> Policies:
     """Taper and router for mapped queries. The target is the full width unless a narrower one is clearly better on dev."""
     index = MemoryIndex(pool.documents, rotation)
     train, dev = (query_map.apply(part.vectors.all()) for part in (pool.train, pool.dev))
     taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=_target(chosen.curve))
-    return Policies(rotation.width, taper, _router(pool, rotation, index, query_map, chosen, seed))
+    return Policies(rotation.width, taper, _router(pool, rotation, index, query_map, chosen, seed) if router else None)
 
 
 def _target(curve: Curve) -> int:
