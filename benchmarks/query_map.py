@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from models import fitted
 
 from adawidth import AdaWidth, Dataset, load_dataset
 from adawidth.data import Qrels
@@ -51,7 +52,7 @@ class Cells:
 
 def label_free(data: Dataset, rotation: str, seed: int) -> AdaWidth:
     """The rotation that documents stay under: PCA, or what `fit` learns from queries without labels."""
-    return AdaWidth.fit(data, recipe="pca" if rotation == "pca" else "auto", labels=False, seed=seed)
+    return fitted(data, recipe="pca" if rotation == "pca" else "auto", labels=False, seed=seed)
 
 
 def measured(model: AdaWidth, data: Dataset, budgets: tuple[int, ...]) -> dict[str, Any]:
