@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,9 @@ STEPS = 2_000  # in all, over the stages and settings of one fit: what AdaWidth'
 BATCH = 128
 SHARED = 6  # negatives each query adds to the candidates that the batch shares
 WIDTHS = (32, 64, 128, 256)  # trained at, and the encoder width
+
+Encode = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # (n, D) -> (n, D), whose every prefix is used
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +60,17 @@ class Ground:
             rows, mask = self.task.candidates.shared(picked, SHARED, rng)
             yield Batch(queries[picked], documents[rows], torch.from_numpy(mask.astype(np.float32)))
 
-    def look(self, encode: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> float:
-        """nDCG@10 on dev, mean over the widths, of one map for queries and documents whose every prefix is used."""
-        ranker = Ranker(encode(self.task.documents), self.widths)
-        return mean(ranker.curve(encode(self.looked_at.dev), self.looked_at.dev_judged, self.looked_at.dev_own))
+    def look(self, encode: Encode, asked: Encode | None = None, widths: tuple[int, ...] | None = None) -> float:
+        """nDCG@10 on dev, mean over the widths, of a map for documents and queries (or another, `asked`, for queries)."""
+        ranker = Ranker(encode(self.task.documents), widths or self.widths)
+        return mean(ranker.curve((asked or encode)(self.looked_at.dev), self.looked_at.dev_judged, self.looked_at.dev_own))
 
 
 def descend(
     weights: Sequence[Tensor],
-    loss: Callable[[Batch], Tensor],
+    loss: Callable[[T], Tensor],
     look: Callable[[], float],
-    batches: Iterator[Batch],
+    batches: Iterator[T],
     *,
     steps: int,
     rate: float = 1e-3,
