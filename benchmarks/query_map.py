@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from models import fitted
 
 from adawidth import AdaWidth, Dataset, load_dataset
 from adawidth.data import Qrels
 from adawidth.evaluation import evaluate
 from adawidth.rotation import QueryMap
+from models import fitted
 
 RESULTS = Path(__file__).parent / "results" / "query_map.json"
 COLLECTIONS = ("nl2bash", "medquad", "scifact")
