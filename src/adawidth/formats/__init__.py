@@ -2,11 +2,14 @@
 
 from .beir import load_dataset, load_texts
 from .files import atomic_file, atomic_folder
+from .texts import Columns, Text, read_texts, write_texts
 from .trec import Run, read_qrels, read_run, write_qrels, write_run
 from .vectors import read_ids, read_vectors, write_ids, write_vectors
 
 __all__ = [
+    "Columns",
     "Run",
+    "Text",
     "atomic_file",
     "atomic_folder",
     "load_dataset",
@@ -14,9 +17,11 @@ __all__ = [
     "read_ids",
     "read_qrels",
     "read_run",
+    "read_texts",
     "read_vectors",
     "write_ids",
     "write_qrels",
     "write_run",
+    "write_texts",
     "write_vectors",
 ]

@@ -150,7 +150,7 @@ def _ids(stored: NDArray[Any] | None) -> list[str] | None:
 
 
 def _read_parquet(path: Path) -> Found:
-    arrow, parquet = _pyarrow()
+    arrow, parquet = pyarrow_modules()
     try:
         table = parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:
@@ -172,7 +172,8 @@ def _read_parquet(path: Path) -> Found:
     return values, None if ids is None else [str(identifier) for identifier in ids]
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def pyarrow_modules() -> tuple[Any, Any]:
+    """pyarrow and pyarrow.parquet, which only some users need."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -203,7 +204,7 @@ def _write_safetensors(path: Path, values: Floats, ids: list[str]) -> None:
 
 
 def _write_parquet(path: Path, values: Floats, ids: list[str]) -> None:
-    arrow, parquet = _pyarrow()
+    arrow, parquet = pyarrow_modules()
     flat = arrow.array(np.ascontiguousarray(values).reshape(-1))
     table = arrow.table({"id": ids, "vector": arrow.FixedSizeListArray.from_arrays(flat, values.shape[1])})
     with atomic_file(path) as file:
