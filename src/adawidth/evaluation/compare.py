@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import metrics
 from ..baselines import REGISTRY, Baseline, baseline
@@ -41,10 +43,14 @@ class Row:
     parameters: int
     fit_seconds: float
     stored_floats_per_document: float
+    per_query: metrics.PerQuery  # quality
+    widths: NDArray[np.float64]  # spent on each query
 
     def to_json(self) -> dict[str, Any]:
         """One entry of "results"."""
         entry = {"method": self.method, "seed": self.seed, "width": self.width, str(MEASURE): self.quality}
+        if np.ptp(self.widths) > 0:
+            entry["spent"] = spread_of(self.widths)
         if self.unseen is not None:
             entry["unseen"] = self.unseen
         return entry | {
@@ -132,9 +138,9 @@ def compare(
                 name = method if isinstance(method, str) else "adawidth"
                 tick(0, name)
                 if isinstance(method, str):
-                    rows += _rows(name, seed, learning, queries, asked)
+                    rows += measured(name, seed, learning, queries, asked)
                 elif seed == 0:
-                    rows += _rows(name, seed, learning, queries, asked, AdaWidthTaper(method.rotation, method.policies.taper))
+                    rows += measured(name, seed, learning, queries, asked, partial(AdaWidthTaper, method.rotation, method.policies.taper))
                 tick()
     width = dataset.documents.width
     frozen = exhaustive(MemoryIndex(dataset.documents, Rotation.identity(width)), queries.vectors.all(), width, MEASURE.k, queries.own)
@@ -151,13 +157,21 @@ def compare(
     )
 
 
-def _rows(
-    name: str, seed: int, learning: Learning, queries: Queries, widths: Sequence[Width], given: Baseline | None = None
+def spread_of(widths: NDArray[np.float64]) -> dict[str, int]:
+    """How many queries spent a mean width of at most 16, 24, 32, 48, …: the bars of a histogram, empty ends left out."""
+    bounds = [b for power in range(4, 13) for b in (2**power, 3 * 2 ** (power - 1))]
+    counts = np.bincount(np.searchsorted(bounds, np.round(widths, 6)), minlength=len(bounds))
+    first, last = (int(place) for place in np.flatnonzero(counts)[[0, -1]])
+    return {str(bounds[place]): int(counts[place]) for place in range(first, last + 1)}
+
+
+def measured(
+    name: str, seed: int, learning: Learning, queries: Queries, widths: Sequence[Width], make: Callable[[], Baseline] | None = None
 ) -> Iterator[Row]:
-    """One method at every width; `given` is fitted already."""
+    """One method, fitted once, at every width; `make` gives a fitted method that the registry does not have."""
     began = time.perf_counter()
-    method = given or baseline(name).fit(learning, seed)
-    seconds = 0.0 if given else time.perf_counter() - began
+    method = baseline(name).fit(learning, seed) if make is None else make()
+    seconds = time.perf_counter() - began
     unseen: Mask | None = None
     if learning.labelled and queries.judged is not None:
         unseen = unseen_queries(queries.judged, learning.positives)
@@ -176,6 +190,8 @@ def _rows(
             parameters=method.parameters,
             fit_seconds=seconds,
             stored_floats_per_document=method.stored_floats(m),
+            per_query=quality,
+            widths=hits.widths,
         )
 
 

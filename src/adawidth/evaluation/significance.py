@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,13 +15,18 @@ def paired_bootstrap(
     a: NDArray[np.float64], b: NDArray[np.float64], samples: int = 10_000, seed: int = 0
 ) -> tuple[float, float, float]:
     """Mean of a - b over queries, and the ends of its 95 % interval when the queries are drawn again. (Q,), (Q,)"""
-    difference = np.asarray(a, np.float64) - np.asarray(b, np.float64)
-    if difference.ndim != 1 or not len(difference):
+    return mean_interval([np.asarray(a, np.float64) - np.asarray(b, np.float64)], samples, seed)
+
+
+def mean_interval(groups: Sequence[NDArray[np.float64]], samples: int = 10_000, seed: int = 0) -> tuple[float, float, float]:
+    """The mean of the groups' means, and the ends of its 95 % interval when each group's values are drawn again."""
+    if not groups or any(group.ndim != 1 or not len(group) for group in groups):
         return 0.0, 0.0, 0.0
-    rng, means = np.random.default_rng(seed), np.empty(samples)
-    step = max(1, AT_ONCE // len(difference))
-    for first in range(0, samples, step):
-        part = slice(first, min(first + step, samples))
-        means[part] = difference[rng.integers(len(difference), size=(part.stop - part.start, len(difference)))].mean(axis=1)
+    rng, means = np.random.default_rng(seed), np.zeros(samples)
+    for group in groups:
+        step = max(1, AT_ONCE // len(group))
+        for first in range(0, samples, step):
+            part = slice(first, min(first + step, samples))
+            means[part] += group[rng.integers(len(group), size=(part.stop - part.start, len(group)))].mean(axis=1) / len(groups)
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(difference.mean()), float(low), float(high)
+    return float(np.mean([group.mean() for group in groups])), float(low), float(high)

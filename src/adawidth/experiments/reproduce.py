@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..data import Dataset
-from ..errors import ArtifactError, DataError, OptionError
+from ..errors import DataError, OptionError
 from ..formats import atomic_file, load_dataset
 from ..formats.files import StrPath
 from ..progress import progress
-from ..rotation import Rotation
-from .base import Cell, Experiment, Settings, need_matplotlib, write_figure
+from .base import Cell, Experiment, Part, Settings, need_matplotlib, write_figure
+from .methods import PER_QUERY
 
 REGISTRY = {
+    "curves": "curves:CURVES",
+    "vqa": "curves:VQA",
+    "capacity": "capacity:CAPACITY",
+    "ablation": "ablation:ABLATION",
+    "sweep": "sweep:SWEEP",
     "scaling": "scaling:SCALING",
     "stable-widths": "stable_widths:STABLE_WIDTHS",
 }  # name -> module:experiment, imported on first use
+EVERY = tuple(name for name in REGISTRY if name != "vqa")  # that is `curves` again, for collections of images and questions
 
 
 def experiment(name: str) -> Experiment:
@@ -39,59 +44,58 @@ def reproduce(
     out: StrPath,
     *,
     encoders: Sequence[str | None] = (None,),
-    rotation: Rotation | None = None,
     settings: Settings | None = None,
     skip_unknown: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Measures every dataset with every encoder; writes <name>.json, .md and .svg into the folder `out` and returns what the JSON holds.
+    """Measures every part with every dataset and encoder; writes <name>.json, .md and .svg into the folder `out`; returns the JSON.
 
     A cell is kept in `out`/cells as soon as it is measured, and one that is there is not measured again, so that an interrupted
-    run goes on where it stopped. A cell of other settings, and an `out` that is no such folder, are refused; with `force` every
-    cell asked for is measured anew. Other files in `out` stay. None for an encoder means the only one that the dataset has.
+    run goes on where it stopped and experiments with a part in common measure it once. A cell of other settings, and an `out`
+    that is no such folder, are refused; with `force` every cell asked for is measured anew. Other files in `out` stay. None for an
+    encoder means the only one that the dataset has.
     """
-    chosen, settings, out = experiment(name), settings or Settings(), Path(out)
+    chosen, out = experiment(name), Path(out)
     need_matplotlib()
-    kept = out / "cells"
+    parts, kept = chosen.parts(settings or Settings()), out / "cells"
     if os.path.lexists(out) and not kept.is_dir() and not force:
         raise OptionError(f"{out} exists and holds no cells of an earlier run: choose another --out or add --force")
     loaded = [load_dataset(path, encoder, skip_unknown=skip_unknown) for path in datasets for encoder in encoders]
-    files = {kept / f"{name}-{data.name}-{data.encoder}.json": data for data in loaded}
     if not loaded:
         raise OptionError("there is nothing to measure: give at least one dataset and one encoder")
-    if len(files) < len(loaded):
-        raise OptionError(f"{len(loaded)} cells have {len(files)} names: give each dataset and encoder once, and folders different names")
-    heads = {file: _head(name, data, rotation, settings) for file, data in files.items()}
+    asked = {kept / f"{_file_name(part.name)}-{data.name}-{data.encoder}.json": (data, part) for data in loaded for part in parts}
+    if len(asked) < len(loaded) * len(parts):
+        counts = f"{len(loaded) * len(parts)} cells have {len(asked)} names"
+        raise OptionError(f"{counts}: give each dataset and encoder once, and folders different names")
+    heads = {file: _head(data, part) for file, (data, part) in asked.items()}
     cells = {} if force else {file: cell for file, head in heads.items() if (cell := _kept(file, head)) is not None}
     kept.mkdir(parents=True, exist_ok=True)
     if force:
-        for file in files:
+        for file in asked:
             file.unlink(missing_ok=True)
-    with progress(f"reproducing {name}", len(files)) as tick:
-        for file, data in files.items():
-            tick(0, f"{data.name}, {data.encoder}")
+    with progress(f"reproducing {name}", len(asked)) as tick:
+        for file, (data, part) in asked.items():
+            tick(0, f"{data.name}, {data.encoder}: {part.name}")
             if file not in cells:
-                cells[file] = {**heads[file], **chosen.measure(data, rotation, settings)}
+                cells[file] = {**heads[file], **part.measure(data)}
                 _write_json(file, cells[file])
             tick()
-    return _write(name, chosen, [cells[file] for file in files], out)
+    return _write(name, chosen, [cells[file] for file in asked], out)
 
 
-def _head(name: str, data: Dataset, rotation: Rotation | None, settings: Settings) -> dict[str, Any]:
+def _file_name(part: str) -> str:
+    return part.replace(":", "-").replace(" ", "-")
+
+
+def _head(data: Dataset, part: Part) -> dict[str, Any]:
     """What makes a kept cell the same as one to measure."""
-    if rotation is not None and rotation.width != data.documents.width:
-        raise ArtifactError(
-            f"the model is {rotation.width} wide, the vectors of {data.documents.name} {data.documents.width}: "
-            "use the encoder the model was fitted for"
-        )
     return {
-        "experiment": name,
+        "part": part.name,
         "dataset": data.name,
         "encoder": data.encoder,
         "encoder_width": data.documents.width,
         "documents": len(data.documents),
-        "fingerprint": None if rotation is None else rotation.fingerprint,
-        "settings": asdict(settings),
+        "settings": dict(part.head),
     }
 
 
@@ -120,9 +124,24 @@ def _write(name: str, chosen: Experiment, cells: list[Cell], out: Path) -> dict[
     page = f"# {chosen.title}\n\n{verdict.paragraph}\n\n{table}\n\n![{chosen.title}]({name}.svg)\n"
     with atomic_file(out / f"{name}.md") as file:
         file.write(page.encode())
-    result = {"experiment": name, "holds": verdict.holds, "verdict": verdict.paragraph, "cells": cells}
+    shown = [_without_queries(cell) for cell in cells]
+    result = {
+        "experiment": name,
+        "holds": verdict.holds,
+        "verdict": verdict.paragraph,
+        "table": {"header": header, "rows": rows},
+        **chosen.summarise(cells),
+        "cells": shown,
+    }
     _write_json(out / f"{name}.json", result)
     return result
+
+
+def _without_queries(value: Any) -> Any:
+    """The same without the figures of single queries, which cells keep for intervals."""
+    if isinstance(value, Mapping):
+        return {name: _without_queries(inner) for name, inner in value.items() if name != PER_QUERY}
+    return [_without_queries(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _write_json(path: Path, content: Cell) -> None:

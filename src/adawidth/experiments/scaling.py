@@ -7,7 +7,7 @@ the .9 quantile is undefined, and on these cells the paper's law can't be tested
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Dataset
-from ..rotation import Rotation
 from ..sufficiency import WidthLaw
 from ..sufficiency.figure import DEEP, INK, MUTED, SHALLOW
-from .base import Cell, Experiment, Settings, Verdict, dress, label
+from .base import Cell, Experiment, Part, Settings, Verdict, check_width, dress, label
 
 QUANTILES = (0.9, 0.5)  # the paper's, and the median beside it
 LOWEST = 0.1  # that must be finite for a cell to be measured at all
@@ -27,9 +26,28 @@ ENOUGH = 8  # finite quantiles that make the R² of three coefficients tell some
 COLUMNS = 3  # panels in a row
 
 
-def measure(data: Dataset, rotation: Rotation | None, settings: Settings) -> dict[str, Any]:
+def parts(settings: Settings) -> list[Part]:
+    """One."""
+    return [Part("scaling", subsampled(settings), lambda data: measure(data, settings))]
+
+
+def subsampled(settings: Settings) -> dict[str, Any]:
+    """The settings of required widths."""
+    fingerprint = None if settings.rotation is None else settings.rotation.fingerprint
+    return {"smallest": settings.smallest, "queries": settings.queries, "seed": settings.seed, "fingerprint": fingerprint}
+
+
+def required_widths(data: Dataset, settings: Settings) -> WidthLaw:
+    """As measured with these settings."""
+    check_width(settings.rotation, data)
+    return WidthLaw.fit(
+        data, settings.rotation, quantile=LOWEST, smallest=settings.smallest, queries=settings.queries, seed=settings.seed
+    )
+
+
+def measure(data: Dataset, settings: Settings) -> dict[str, Any]:
     """The quantiles over every size and depth with the law through them, null where too few are finite."""
-    measured = WidthLaw.fit(data, rotation, quantile=LOWEST, **asdict(settings))
+    measured = required_widths(data, settings)
     required = measured.required
     return {
         **measured.facts,
@@ -173,4 +191,4 @@ def _panel(axes: Any, cell: Cell, colours: dict[int, Any]) -> None:
     dress(axes, f"{label(cell)}: " + ("too few finite quantiles" if law is None else f"R² {law['r2_mean_point']:.2f}"))
 
 
-SCALING = Experiment("Required width over corpus size and depth", measure, table, judge, draw)
+SCALING = Experiment("Required width over corpus size and depth", parts, table, judge, draw)

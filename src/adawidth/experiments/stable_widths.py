@@ -7,7 +7,6 @@ the required width of its easiest relevant document.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -15,24 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Dataset
-from ..rotation import Rotation
-from ..sufficiency import WidthLaw
 from ..sufficiency.figure import INK
 from ..sufficiency.rates import tail
-from .base import Cell, Experiment, Settings, Verdict, dress, label
+from .base import Cell, Experiment, Part, Settings, Verdict, dress, label
+from .scaling import required_widths, subsampled
 
 DEPTH = 10  # or the nearest that was measured
 QUANTILES = (0.1, 0.5, 0.9)
-LOWEST = 0.1  # that must be finite for a cell to be measured at all
 FIRST = 16  # the narrowest bar; the others double
 APART = 2.0  # widths differ where the .9 quantile is at least so many times the median
 SHORT, WIDE = np.array([0.78, 0.87, 0.96]), np.array([0.09, 0.22, 0.47])  # colours of the narrowest and the widest bar
 NONE = "#d9dce2"
 
 
-def measure(data: Dataset, rotation: Rotation | None, settings: Settings) -> dict[str, Any]:
+def parts(settings: Settings) -> list[Part]:
+    """One."""
+    return [Part("stable-widths", subsampled(settings), lambda data: measure(data, settings))]
+
+
+def measure(data: Dataset, settings: Settings) -> dict[str, Any]:
     """The share of the queries in each bar at every depth; at depth 10 also quantiles, what one width costs, and the tail."""
-    measured = WidthLaw.fit(data, rotation, quantile=LOWEST, **asdict(settings))
+    measured = required_widths(data, settings)
     required = measured.required.best()
     place = int(np.argmin(np.abs(required.depths - DEPTH)))
     widths = required.values[0, -1, place].astype(np.float64)
@@ -167,4 +169,4 @@ def _share(bars: Cell, place: int | None) -> float:
     return float(bars["shares"][place]) if place < len(bars["shares"]) else 0.0
 
 
-STABLE_WIDTHS = Experiment("Stable widths of the queries", measure, table, judge, draw)
+STABLE_WIDTHS = Experiment("Stable widths of the queries", parts, table, judge, draw)

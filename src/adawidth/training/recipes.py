@@ -26,7 +26,8 @@ class Recipe:
     rate: float = 1e-3
     steps: int = 1_500
     batch: int = 128
-    theta: float = 0.05
+    theta: float = 0.05  # temperature of the rank and KL terms
+    theta_b: float = 0.05  # of the score loss's difficulty weights
 
     def widths_below(self, width: int) -> list[int]:
         """The widths to train at: below the encoder width, where nothing can be learned; three quarters of it replace what falls away."""

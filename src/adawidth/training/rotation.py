@@ -90,7 +90,8 @@ def _loss(recipe: Recipe, task: Task, batch: Rows, queries: Tensor, documents: T
     for m in widths:
         prefix = functional.normalize(q_all[:, :m], dim=-1)
         scores = torch.einsum("bm,bcm->bc", prefix, functional.normalize(d_all[..., :m], dim=-1))
-        total = total + recipe.rank * rank_loss(log_shares(scores, recipe.theta), positive) + recipe.score * score_loss(scores, teacher)
+        total = total + recipe.rank * rank_loss(log_shares(scores, recipe.theta), positive)
+        total = total + recipe.score * score_loss(scores, teacher, recipe.theta_b)
         total = total + recipe.geometry * geometry_loss(prefix, q)
     return total / len(widths)
 
