@@ -1,0 +1,115 @@
+"""Learning to Select (methods 7): one linear layer foretells from a query which of its coordinates tell relevant documents from others."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from .. import kernels
+from ..data import Hits, Learning
+from ..index.memory import SCORES
+from .base import documents_of, fitted
+from .descent import STEPS, Batch, Ground, descend
+from .masked import NEGATIVES, Asked, Importance, Mask, Masked
+
+
+class LearningToSelect(Masked):
+    """From nothing learned, where it keeps the leading coordinates; the temperature of its target is chosen on dev."""
+
+    layer: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None  # (D, D), (D,)
+    TAUS = (0.25, 0.5, 1.0, 2.0)
+    DECAY = 1e-4
+
+    def fit(self, learning: Learning, seed: int = 0) -> Self:
+        """Learns the layer at every temperature, keeps the best on dev; returns itself."""
+        ground, dev, rng = Ground.of(learning, seed), Asked.on_dev(learning, seed), np.random.default_rng(seed)
+        width, best = ground.task.width, -1.0
+        for tau in self.TAUS:
+            weights = [torch.zeros(width, width, requires_grad=True), torch.zeros(width, requires_grad=True)]
+            matrix, bias = (weight.detach().numpy() for weight in weights)
+
+            def loss(batch: Batch, weights: list[Tensor] = weights, tau: float = tau) -> Tensor:
+                foretold = functional.log_softmax(functional.linear(batch.queries, *weights), dim=1)
+                return functional.kl_div(foretold, target(batch, tau), reduction="batchmean")
+
+            def look(matrix: NDArray[np.float32] = matrix, bias: NDArray[np.float32] = bias) -> float:
+                return self.worth(dev, dev.vectors @ matrix.T + bias)
+
+            score = descend(weights, loss, look, ground.batches(rng), steps=STEPS // len(self.TAUS), decay=self.DECAY)
+            if score > best:
+                best, self.layer = score, (matrix, bias)
+        return super().fit(learning, seed)
+
+    def importance(self, asked: Asked) -> Importance:
+        """What the layer makes of the query"""
+        matrix, bias = fitted(self, self.layer)
+        return asked.vectors @ matrix.T + bias
+
+    def query_cost(self, documents: int) -> float:
+        """The layer."""
+        return float(fitted(self, self.width) ** 2)
+
+    @property
+    def parameters(self) -> int:  # type: ignore[override]
+        """The layer's matrix and bias."""
+        return sum(weight.size for weight in fitted(self, self.layer))
+
+
+class RenormalisedLearningToSelect(LearningToSelect):
+    """The same with each document brought to length one on the coordinates that the query keeps."""
+
+    def ranked(self, asked: Asked, mask: Mask, k: int) -> Hits:
+        """The k best documents for the masked queries, by cosine on what is kept."""
+        rows, own = asked.index.rows, asked.queries.own
+        (copies, originals), masked, squares = asked.twins, asked.vectors * mask, np.square(rows)
+        found = np.empty((len(mask), min(k, len(rows))), np.int64)
+        best = np.empty(found.shape, np.float32)
+        step = max(1, SCORES // len(rows))
+        for start in range(0, len(mask), step):
+            part = slice(start, start + step)
+            scores = masked[part] @ rows.T
+            scores /= np.sqrt(np.maximum(mask[part].astype(np.float32) @ squares.T, np.float32(1e-12)))
+            scores[:, copies] = scores[:, originals]
+            excluded = np.flatnonzero(own[part] >= 0)
+            scores[excluded, own[part][excluded]] = -np.inf
+            found[part] = kernels.top_k(scores, asked.index.documents.tie_rank, k)
+            best[part] = np.take_along_axis(scores, found[part], axis=1)
+        found[best == -np.inf] = -1
+        best /= np.maximum(np.linalg.norm(masked, axis=1, keepdims=True), 1e-12)
+        return Hits(found, best, mask.sum(axis=1).astype(np.float64), asked.index.documents)
+
+    def multiply_adds(self, width: int, hits: Hits) -> float:
+        """Every document's length on the coordinates that are kept, besides."""
+        return super().multiply_adds(width, hits) + documents_of(hits) * hits.mean_width
+
+
+class OracleLearningToSelect(Masked):
+    """An upper bound: the target itself, from the labels of the very queries that it answers."""
+
+    def importance(self, asked: Asked) -> Importance:
+        """q ⊙ (mean of the relevant documents − mean of the nearest others)"""
+        return asked.contrast()
+
+    def query_cost(self, documents: int) -> float:
+        """The pass at full width that finds the nearest others."""
+        return float(fitted(self, self.width) * documents)
+
+
+def target(batch: Batch, tau: float) -> Tensor:
+    """Share of each coordinate in q ⊙ (mean of the relevant documents − mean of the nearest others of the batch). (B, D)
+
+    Standardised query by query before the softmax, as the raw products are about a thousandth and would all weigh the same.
+    """
+    scores = (batch.queries @ batch.documents.T).masked_fill(batch.relevant > 0, -torch.inf)
+    others = scores.topk(min(NEGATIVES, scores.shape[1])).indices
+    query, document = batch.relevant.nonzero(as_tuple=True)
+    relevant = torch.zeros_like(batch.queries).index_add_(0, query, batch.documents[document])
+    relevant /= batch.relevant.sum(dim=1, keepdim=True)
+    worth = batch.queries * (relevant - batch.documents[others].mean(dim=1))
+    spread = worth.std(dim=1, keepdim=True).clamp(min=1e-12)
+    return torch.softmax((worth - worth.mean(dim=1, keepdim=True)) / (tau * spread), dim=1)
