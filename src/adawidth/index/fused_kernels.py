@@ -1,0 +1,284 @@
+"""One query from its candidates to its answer in one compiled call, cached on disk: read, thin out or route, rank.
+
+Rows are float16 and lie in one array a segment, so a kernel gets addresses: `bases` (S,) of the segments' first rows, `firsts`
+(S + 1,) the rows they begin at, with the number of all rows at the end. Inside a query a candidate is a place 0 … n - 1; `order`
+holds places, the living ones first. The inner loop of `_read` becomes one conversion and two multiply-adds for eight coordinates.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from ..routing_kernels import DEPTH, query_features, walk
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+TINY = np.float32(1e-24)  # squared lengths are never smaller
+
+
+@intrinsic
+def _coordinate(_: Any, address: Any, place: Any) -> Any:
+    """The float16 at this place of the row at this address, as float32."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        row = builder.inttoptr(arguments[0], ir.HalfType().as_pointer())
+        return builder.fpext(builder.load(builder.gep(row, [arguments[1]])), ir.FloatType())
+
+    return types.float32(types.int64, types.int64), build
+
+
+@njit(cache=True, nogil=True)
+def _locate(bases: I64, firsts: I64, width: int, rows: I64, addresses: I64) -> None:
+    """The address of every row's first coordinate."""
+    for i in range(len(rows)):
+        segment = 0
+        while rows[i] >= firsts[segment + 1]:
+            segment += 1
+        addresses[i] = bases[segment] + (rows[i] - firsts[segment]) * width * 2
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _read(addresses: I64, order: I64, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
+    """Adds coordinates `begin` to `end` of the ordered candidates to their inner products and squared lengths."""
+    part = query[begin:end]
+    for place in order:
+        row = addresses[place] + 2 * begin
+        total = np.float32(0.0)
+        square = np.float32(0.0)
+        for j in range(end - begin):
+            value: float = _coordinate(row, j)  # type: ignore[call-arg]
+            total += value * part[j]
+            square += value * value
+        sums[place] += total
+        squares[place] += square
+
+
+@njit(cache=True, nogil=True)
+def _score(order: I64, square: np.float32, sums: F32, squares: F32, scores: F32) -> None:
+    """Prefix cosines of the ordered candidates; `square` is the squared length of the query's prefix."""
+    length = np.sqrt(np.maximum(square, TINY))
+    for place in order:
+        scores[place] = sums[place] / (np.sqrt(np.maximum(squares[place], TINY)) * length)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _square(part: F32) -> np.float32:
+    """Squared length."""
+    square = np.float32(0.0)
+    for j in range(len(part)):
+        square += part[j] * part[j]
+    return square
+
+
+@njit(cache=True, nogil=True)
+def _tail(square: np.float32, whole: np.float32) -> float:
+    """Share of a length that lies beyond a prefix of this squared length; `whole` is the squared length of all."""
+    return np.sqrt(np.maximum(0.0, 1.0 - square / np.maximum(whole, TINY)))
+
+
+@njit(cache=True, nogil=True)
+def _survivors(order: I64, scores: F32, reach: F64, k: int) -> int:
+    """Moves those whose score + reach is at least the k-th largest score - reach to the front; how many they are."""
+    n = len(order)
+    if n <= k:
+        return n
+    lower = np.empty(n, np.float64)
+    for i in range(n):
+        lower[i] = scores[order[i]] - reach[order[i]]
+    kth = np.partition(lower, n - k)[n - k]
+    alive = 0
+    for i in range(n):
+        place = order[i]
+        if scores[place] + reach[place] >= kth:
+            order[i], order[alive] = order[alive], place
+            alive += 1
+    return alive
+
+
+@njit(cache=True, nogil=True)
+def _before(a: int, b: int, scores: F32, rows: I64, ties: I64) -> bool:
+    """Whether candidate a is ranked before b: by score, then as trec_eval orders equal ones."""
+    if scores[a] != scores[b]:
+        return scores[a] > scores[b]
+    return ties[rows[a]] < ties[rows[b]]
+
+
+@njit(cache=True, nogil=True)
+def _sift_down(heap: I64, root: int, size: int, scores: F32, rows: I64, ties: I64) -> None:
+    """Restores a heap whose root is the candidate ranked last."""
+    entry = heap[root]
+    while True:
+        child = 2 * root + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(heap[child], heap[child + 1], scores, rows, ties):
+            child += 1
+        if not _before(entry, heap[child], scores, rows, ties):
+            break
+        heap[root] = heap[child]
+        root = child
+    heap[root] = entry
+
+
+@njit(cache=True, nogil=True)
+def _rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
+    """Brings the k best to the front, best first; the others stay in any order."""
+    k = min(k, len(order))
+    for root in range(k // 2 - 1, -1, -1):
+        _sift_down(order, root, k, scores, rows, ties)
+    for i in range(k, len(order)):
+        if _before(order[i], order[0], scores, rows, ties):
+            order[0], order[i] = order[i], order[0]
+            _sift_down(order, 0, k, scores, rows, ties)
+    for size in range(k - 1, 0, -1):
+        order[0], order[size] = order[size], order[0]
+        _sift_down(order, 0, size, scores, rows, ties)
+
+
+@njit(cache=True, nogil=True)
+def _present(candidates: I64) -> I64:
+    """The candidates without padding."""
+    rows = np.empty(len(candidates), np.int64)
+    n = 0
+    for row in candidates:
+        if row >= 0:
+            rows[n] = row
+            n += 1
+    return rows[:n]
+
+
+@njit(cache=True, nogil=True)
+def _write(order: I64, rows: I64, scores: F32, begin: int, found_rows: I64, found_scores: F32) -> None:
+    """Ranked candidates into an answer, from its place `begin` on, as many as fit."""
+    for i in range(min(len(order), len(found_rows) - begin)):
+        found_rows[begin + i] = rows[order[i]]
+        found_scores[begin + i] = scores[order[i]]
+
+
+@njit(cache=True, nogil=True)
+def _taper(
+    bases: I64, firsts: I64, width: int, lengths: F32, ties: I64, query: F32, candidates: I64,
+    ladder: I64, bands: F64, k: int, found_rows: I64, found_scores: F32,
+) -> int:  # fmt: skip
+    """The taper's answer for one query into `found_*`, whose length is how many are asked for; the coordinates read.
+
+    `lengths` (N,) are the documents' up to the ladder's last width; `bands` are z σ / (√2 β) for each width but the last, where
+    infinite all survive.
+    """
+    rows = _present(candidates)
+    n = len(rows)
+    addresses = np.empty(n, np.int64)
+    _locate(bases, firsts, width, rows, addresses)
+    order = np.arange(n)
+    sums, squares, scores = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
+    reach = np.empty(n, np.float64)
+    alive = np.empty(len(ladder), np.int64)  # of each width
+    square, whole = np.float32(0.0), _square(query[: ladder[-1]])
+    coordinates, begin, left = 0, 0, n
+    for step in range(len(ladder)):
+        end = ladder[step]
+        living = order[:left]
+        _read(addresses, living, query, begin, end, sums, squares)
+        square += _square(query[begin:end])
+        _score(living, square, sums, squares, scores)
+        coordinates += left * (end - begin)
+        alive[step] = left
+        if step < len(bands) and bands[step] < np.inf:
+            band = bands[step] * _tail(square, whole)
+            for place in living:
+                reach[place] = band * _tail(squares[place], lengths[rows[place]] ** 2)
+            left = _survivors(living, scores, reach, k)
+        begin = end
+    front = 0
+    for step in range(len(ladder) - 1, -1, -1):  # those read furthest first
+        if front < len(found_rows):
+            group = order[front : alive[step]]
+            _rank(group, len(found_rows) - front, scores, rows, ties)
+            _write(group, rows, scores, front, found_rows, found_scores)
+            front = alive[step]
+    return coordinates
+
+
+@njit(cache=True, nogil=True)
+def taper(
+    bases: I64, firsts: I64, width: int, lengths: F32, ties: I64, queries: F32, candidates: I64,
+    ladder: I64, bands: F64, k: int, found_rows: I64, found_scores: F32, coordinates: I64,
+) -> None:  # fmt: skip
+    """The taper's answers for queries (Q, D) with candidates (Q, C)."""
+    for q in range(len(queries)):
+        coordinates[q] = _taper(
+            bases, firsts, width, lengths, ties, queries[q], candidates[q], ladder, bands, k, found_rows[q], found_scores[q]
+        )
+
+
+@njit(cache=True, nogil=True)
+def _interpolated(x: float, knots: F64, values: F64) -> float:
+    """np.interp at one point."""
+    last = len(knots) - 1
+    if x <= knots[0]:
+        return values[0]
+    if x >= knots[last]:
+        return values[last]
+    i = np.searchsorted(knots, x, side="right") - 1
+    slope = (values[i + 1] - values[i]) / (knots[i + 1] - knots[i])
+    return slope * (x - knots[i]) + values[i]
+
+
+@njit(cache=True, nogil=True)
+def _allotted(score: float, widths: I64, knots: F64, curves: F64, price: float) -> int:
+    """policies.budget.allot for one query: the width with the largest gain less its price, the narrowest among equals."""
+    if np.isinf(price):
+        return widths[0] if price > 0 else widths[-1]
+    best, chosen = -np.inf, widths[0]
+    for i in range(len(widths)):
+        worth = _interpolated(score, knots, curves[:, i]) - price * (widths[i] - widths[0])
+        if worth > best:
+            best, chosen = worth, widths[i]
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _route(
+    bases: I64, firsts: I64, width: int, ties: I64, query: F32, candidates: I64, start: int, widths: I64, knots: F64, curves: F64,
+    price: float, feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32, found_rows: I64, found_scores: F32,
+) -> int:  # fmt: skip
+    """The router's answer for one query, from the paper's features and trees, into `found_*`; the coordinates read."""
+    rows = _present(candidates)
+    n = len(rows)
+    addresses = np.empty(n, np.int64)
+    _locate(bases, firsts, width, rows, addresses)
+    order = np.arange(n)
+    sums, squares, scores = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
+    _read(addresses, order, query, 0, start, sums, squares)
+    _score(order, _square(query[:start]), sums, squares, scores)
+    _rank(order, DEPTH, scores, rows, ties)
+    features = np.empty(18, np.float64)
+    query_features(scores[order[:DEPTH]], features)
+    chosen = _allotted(walk(features, feature, threshold, children, value, roots, depths), widths, knots, curves, price)
+    if chosen > start:
+        _read(addresses, order, query, start, chosen, sums, squares)
+        _score(order, _square(query[:chosen]), sums, squares, scores)
+    _rank(order, len(found_rows), scores, rows, ties)
+    _write(order, rows, scores, 0, found_rows, found_scores)
+    return n * max(start, chosen)
+
+
+@njit(cache=True, nogil=True)
+def route(
+    bases: I64, firsts: I64, width: int, ties: I64, queries: F32, candidates: I64, start: int, widths: I64, knots: F64, curves: F64,
+    price: float, feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32,
+    found_rows: I64, found_scores: F32, coordinates: I64,
+) -> None:  # fmt: skip
+    """The router's answers for queries (Q, D) with candidates (Q, C)."""
+    for q in range(len(queries)):
+        coordinates[q] = _route(
+            bases, firsts, width, ties, queries[q], candidates[q], start, widths, knots, curves, price,
+            feature, threshold, children, value, roots, depths, found_rows[q], found_scores[q],
+        )  # fmt: skip
