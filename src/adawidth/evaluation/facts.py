@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..formats import load_dataset
+from ..formats import encoders_in, load_dataset
 from ..model import AdaWidth
 
 
@@ -48,7 +48,7 @@ def model_facts(model: AdaWidth) -> dict[str, Any]:
 
 def dataset_facts(path: Path) -> dict[str, Any]:
     """A dataset folder: documents, queries and width of each encoder, queries and judgements of each split."""
-    encoders = sorted(entry.name for entry in (path / "embeddings").iterdir() if entry.is_dir())
+    encoders = encoders_in(path)
     if not encoders:
         raise DataError(f"{path / 'embeddings'}: there are no vectors in it")
     loaded = [load_dataset(path, encoder) for encoder in encoders]

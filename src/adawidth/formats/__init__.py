@@ -1,6 +1,6 @@
 """Files in and out: vectors, ids, labels, runs, dataset folders; and writing that is whole or not at all."""
 
-from .beir import load_dataset, load_texts
+from .beir import encoders_in, load_dataset, load_texts
 from .files import atomic_file, atomic_folder
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import Run, read_qrels, read_run, write_qrels, write_run
@@ -12,6 +12,7 @@ __all__ = [
     "Text",
     "atomic_file",
     "atomic_folder",
+    "encoders_in",
     "load_dataset",
     "load_texts",
     "read_ids",

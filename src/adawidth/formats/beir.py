@@ -50,10 +50,16 @@ def load_texts(path: StrPath, ids: Collection[Id], of: Side = "corpus") -> dict[
     return texts
 
 
+def encoders_in(folder: Path) -> list[str]:
+    """Names of the encoders whose vectors a dataset folder holds; what stands under a hidden name is not finished."""
+    base = folder / "embeddings"
+    return sorted(entry.name for entry in base.iterdir() if entry.is_dir() and not entry.name.startswith(".")) if base.is_dir() else []
+
+
 def _embeddings(folder: Path, encoder: str | None) -> Path:
     """The folder of an encoder's vectors."""
     base = folder / "embeddings"
-    found = sorted(entry.name for entry in base.iterdir() if entry.is_dir()) if base.is_dir() else []
+    found = encoders_in(folder)
     if not found:
         raise DataError(f"{base}: there are no vectors: expected {base / '<encoder>' / 'corpus.npy'} and queries.npy")
     if encoder is None and len(found) == 1:

@@ -1,0 +1,8 @@
+"""Text and image encoders: presets with prompts, pooling and lengths; and encoding a dataset folder. Heavy packages load on use."""
+
+from .base import Encoder
+from .encode import encode_dataset
+from .load import load_encoder
+from .presets import INSTRUCTIONS, PRESETS, preset_of
+
+__all__ = ["INSTRUCTIONS", "PRESETS", "Encoder", "encode_dataset", "load_encoder", "preset_of"]

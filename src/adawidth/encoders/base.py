@@ -1,0 +1,59 @@
+"""What every encoder is: texts in, unit vectors out, and a fingerprint that tells one encoder from another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Protocol, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+Role = Literal["query", "document"]
+
+
+class Pictured(TypedDict):
+    """A text and an image's file, encoded as one."""
+
+    text: str
+    image: str
+
+
+Input = str | Pictured
+
+
+class Prompts(TypedDict):
+    """What is put in front of a query and of a document."""
+
+    query: str
+    document: str
+
+
+class Encoder(Protocol):
+    """Texts to vectors. Two encoders of one fingerprint give a document the same vector."""
+
+    name: str  # what `load_encoder` takes to load it again
+    fingerprint: str
+    width: int
+    prompts: Prompts
+    max_length: int | None  # tokens read of a text; None: all, or not known
+    batch: int  # texts that go through it together
+
+    def encode(self, inputs: Sequence[Input], role: Role) -> NDArray[np.float32]:
+        """One unit vector a row, in the order of the inputs."""
+        ...
+
+
+def fingerprint_of(settings: Sequence[Any], weights: Iterable[NDArray[Any]] = ()) -> str:
+    """A hash of settings and weights. Of each array some numbers are taken; what the arrays are called, and their order, do not count."""
+    digest = hashlib.sha256(json.dumps(settings).encode())
+    for part in sorted(_digest(array) for array in weights):
+        digest.update(part)
+    return digest.hexdigest()[:16]
+
+
+def _digest(array: NDArray[Any]) -> bytes:
+    flat = array.reshape(-1)
+    some = np.asarray(flat[:: max(1, len(flat) // 1_024)], np.float32)
+    return hashlib.sha256(repr(array.shape).encode() + some.tobytes()).digest()

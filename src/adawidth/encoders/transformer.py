@@ -1,0 +1,136 @@
+"""Encoders that sentence-transformers loads: from a folder, from a Python package that carries the weights, or from the model hub."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError, OptionalDependencyError, OptionError
+from .base import Input, Prompts, Role, fingerprint_of
+from .presets import Preset
+
+
+class Transformer:
+    """A model of sentence-transformers with the prompts, pooling and length of its preset; without one, with the model's own."""
+
+    batch = 32
+
+    def __init__(
+        self,
+        name: str,
+        preset: Preset | None,
+        *,
+        prompts: Prompts | None = None,
+        device: str | None = None,
+        batch: int = batch,
+        trust_remote_code: bool = False,
+    ) -> None:
+        if find_spec("sentence_transformers") is None:
+            raise OptionalDependencyError("sentence-transformers", "encode")
+        folder = _folder(name, preset)
+        self.name = str(Path(name).resolve()) if Path(name).is_dir() else preset.model if preset else name
+        self.batch = batch
+        self._preset = preset
+        self._model = _load(str(folder or self.name), folder is not None, device, trust_remote_code)
+        if preset is not None:
+            _adjust(self._model, preset)
+        own = self._model.prompts
+        self.prompts: Prompts = prompts or {"query": own.get("query") or "", "document": own.get("document") or ""}
+        self.max_length: int | None = self._model.max_seq_length
+        self.width = int(self._model.get_embedding_dimension())
+        settings = [_pooling(self._model), self.max_length, self.prompts["document"]]
+        self.fingerprint = fingerprint_of(settings, (_array(parameter) for parameter in self._model.parameters()))
+
+    def encode(self, inputs: Sequence[Input], role: Role) -> NDArray[np.float32]:
+        """Unit vectors, on whichever device the model is."""
+        if not all(isinstance(text, str) for text in inputs) and "image" not in self._model.modalities:
+            raise DataError(f"{self.name} reads no images: choose an encoder that does with --model, as qwen3-vl")
+        adapters = self._preset.adapters if self._preset else None
+        options = {"task": adapters[role == "document"]} if adapters else {}
+        vectors = self._model.encode(
+            list(inputs),
+            prompt=self.prompts[role],
+            batch_size=self.batch,
+            convert_to_numpy=True,
+            normalize_embeddings=True,
+            show_progress_bar=False,
+            **options,
+        )
+        return np.asarray(vectors, np.float32).reshape(-1, self.width)
+
+
+def _folder(name: str, preset: Preset | None) -> Path | None:
+    """Where the weights lie; None where they must come from the hub or its cache."""
+    if Path(name).is_dir():
+        return Path(name)
+    if name.startswith((".", "/", "~")):
+        raise DataError(f"{name}: there is no such model folder")
+    package = find_spec(preset.package) if preset and preset.package else None
+    if package is not None and package.submodule_search_locations:
+        return Path(package.submodule_search_locations[0], "model")
+    return None
+
+
+def _load(source: str, local: bool, device: str | None, trust_remote_code: bool) -> Any:
+    """The model; what is at hand first, so that nothing is asked of the network where nothing is needed."""
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    options: dict[str, Any] = {"device": device, "trust_remote_code": trust_remote_code}
+    try:
+        try:
+            return SentenceTransformer(source, local_files_only=True, **options)
+        except OSError:
+            if local or not _reachable():
+                raise
+            return SentenceTransformer(source, **options)
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        if "trust_remote_code" in str(error):
+            raise OptionError(f"{source} brings code of its own: read it, and if you trust it add --trust-remote-code") from None
+        reason = str(error).strip().split("\n")[0]
+        if local:
+            raise DataError(f"{source}: no model could be loaded from this folder: {reason}") from None
+        raise DataError(
+            f"{source}: not in this machine's cache, and it can't be fetched ({reason}): "
+            "give the path of a folder that holds the model, --model ./PATH"
+        ) from None
+
+
+def _reachable() -> bool:
+    """Whether the hub's name is known here: without a network its client would try again for over a minute."""
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
+        return False
+    host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname
+    try:
+        return bool(getproxies() or socket.getaddrinfo(host, 443))
+    except OSError:
+        return False
+
+
+def _adjust(model: Any, preset: Preset) -> None:
+    """Length and pooling as the preset says, also where the folder is a bare transformer that says nothing."""
+    if preset.length is not None:
+        model.max_seq_length = min(preset.length, model.max_seq_length or preset.length)
+    for module in model:
+        if preset.pooling is not None and hasattr(module, "pooling_mode"):
+            module.pooling_mode = preset.pooling
+
+
+def _pooling(model: Any) -> str:
+    return next((str(module.pooling_mode) for module in model if hasattr(module, "pooling_mode")), "")
+
+
+def _array(parameter: Any) -> NDArray[Any]:
+    """A parameter as it is; bfloat16, which NumPy lacks, as float32."""
+    tensor = parameter.detach().cpu()
+    return np.asarray(tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy())
