@@ -18,6 +18,7 @@ from ..training.rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches
 from ..training.task import Task, mean
 
 STEPS = 2_000  # in all, over the stages and settings of one fit: what AdaWidth's own recipes take together
+PASSES = 400  # over the train queries, at most: a small collection is learned by then
 BATCH = 128
 SHARED = 6  # negatives each query adds to the candidates that the batch shares
 WIDTHS = (32, 64, 128, 256)  # trained at, and the encoder width
@@ -53,6 +54,11 @@ class Ground:
         """The widths to learn at, the encoder width last."""
         return (*(m for m in WIDTHS if m < self.task.width), self.task.width)
 
+    @property
+    def steps(self) -> int:
+        """How many there are for one fit."""
+        return steps_for(self.task)
+
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """Batches without end."""
         queries, documents = torch.from_numpy(self.task.queries), torch.from_numpy(self.task.documents)
@@ -64,6 +70,11 @@ class Ground:
         """nDCG@10 on dev, mean over the widths, of a map for documents and queries (or another, `asked`, for queries)."""
         ranker = Ranker(encode(self.task.documents), widths or self.widths)
         return mean(ranker.curve((asked or encode)(self.looked_at.dev), self.looked_at.dev_judged, self.looked_at.dev_own))
+
+
+def steps_for(task: Task) -> int:
+    """Gradient steps for one fit: the same for every method, fewer where train queries are few."""
+    return min(STEPS, max(LOOK, PASSES * len(task.candidates.usable()) // BATCH))
 
 
 def descend(

@@ -1,0 +1,95 @@
+"""The loss-matched rival of a rotation (methods 5.1): one free linear map for queries and documents, under our own objective.
+
+    x̂ = (I + s A) R x + s b,     R the principal axes; A and b by AdamW from zero
+
+Recipes, losses, candidates, looks and the choice of the strength s are those of the query map. What is lost is what
+rotations and query maps keep: full-width scores change and every document is encoded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..data import Floats, Learning, unit
+from ..rotation import QueryMap, Rotation
+from ..training.fused import prefix_objective
+from ..training.pool import sample
+from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, Ranker, relevance
+from ..training.rotation import LOOKED_AT, endless_batches, imagine
+from ..training.task import Task, mean
+from .base import Encoding, Role, fitted
+from .descent import Batch, descend, steps_for
+
+
+class Dense(Encoding):
+    """Kept folded with its rotation into one matrix and a bias."""
+
+    map: QueryMap | None = None
+
+    def fit(self, learning: Learning, seed: int = 0) -> Self:
+        """Learns the map by every recipe and takes the best, with its strength, on dev; returns itself."""
+        rotation = Rotation.pca(learning.documents, seed=seed)
+        lesson = Lesson.of(sample(learning, seed), rotation)
+        changes = [_learned(recipe, lesson, seed) for recipe in RECIPES]
+        trials = [(change, strength) for change in changes for strength in (0.0, *STRENGTHS)]
+        change, strength = max(trials, key=lambda trial: _worth(lesson, lesson.task, *trial))
+        self.map = change.fold(rotation, strength)
+        return self
+
+    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+        """The leading coordinates of the mapped rows."""
+        return unit(fitted(self, self.map).apply(x, width))
+
+    def query_cost(self, width: int) -> float:
+        """The leading rows of the matrix."""
+        return fitted(self, self.map).width * width
+
+    @property
+    def parameters(self) -> int:
+        """The matrix and the bias."""
+        width = fitted(self, self.map).width
+        return width * (width + 1)
+
+
+def _learned(recipe: MapRecipe, lesson: Lesson, seed: int) -> Change:
+    """The map at the best look on dev."""
+    width = lesson.task.width
+    matrix, bias = torch.zeros(width, width, requires_grad=True), torch.zeros(width, requires_grad=True)
+    looked_at = lesson.task.without_dev_beyond(LOOKED_AT)
+
+    def loss(batch: Batch) -> Tensor:
+        q, d = (x + x @ matrix.T + bias for x in (batch.queries, batch.documents))
+        teacher = torch.softmax(batch.queries @ batch.documents.T / recipe.theta, dim=1)
+        return prefix_objective(q, d, batch.relevant, teacher, lesson.widths, rank=1.0, kl=recipe.kl, theta=recipe.theta)
+
+    def found() -> Change:
+        return Change(matrix.detach().numpy().copy(), bias.detach().numpy().copy())
+
+    batches = _batches(recipe, lesson.task, np.random.default_rng(seed))
+    steps = steps_for(lesson.task) // len(RECIPES)
+    descend([matrix, bias], loss, lambda: _worth(lesson, looked_at, found()), batches, steps=steps, rate=recipe.rate)
+    return found()
+
+
+def _batches(recipe: MapRecipe, task: Task, rng: np.random.Generator) -> Iterator[Batch]:
+    """Batches without end, as the query map has them: graded, and with imagined queries where the recipe asks for them."""
+    queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
+    for picked in endless_batches(task.candidates.usable(), recipe.batch, rng):
+        rows, mask = task.candidates.shared(picked, recipe.shared, rng)
+        q, d, relevant = queries[picked], documents[rows], relevance(task.candidates, picked, rows)
+        if recipe.imagined:
+            more, answers = imagine(q, d, mask, rng)
+            q, relevant = torch.cat([q, more]), np.concatenate([relevant, answers.astype(np.float32)])
+        yield Batch(q, d, torch.from_numpy(relevant))
+
+
+def _worth(lesson: Lesson, task: Task, change: Change, strength: float = 1.0) -> float:
+    """nDCG@10 on dev, mean over the widths, documents mapped too."""
+    ranker = Ranker(change.apply(task.documents, strength), lesson.widths)
+    return mean(ranker.curve(change.apply(task.dev, strength), task.dev_judged, task.dev_own))

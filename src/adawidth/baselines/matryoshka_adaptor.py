@@ -1,0 +1,116 @@
+"""Matryoshka-Adaptor (Yoon et al. 2024; methods 5.1): x̂ = x + f(x), taught to keep in every prefix the cosines of whole vectors.
+
+    pair   |cos(x_i, x_j) − cos(x̂_i[:m], x̂_j[:m])|     documents at random
+    topk   the same                                        a document and its nearest
+    rec    |f(x)|
+    rank   ln(1 + exp(s_ik[m] − s_ij[m]))                  j relevant to query i, k not; with labels, in a second stage
+
+Losses and weights (all 1) are the authors', means taken where they print sums; the network is not described by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..data import Floats, Learning
+from ..training.candidates import nearest
+from .base import Encoding, Role, fitted
+from .descent import BATCH, Batch, Ground, descend
+from .residual import Network, prefix_scores, rank_loss
+
+NEIGHBOURS = 100
+DRAWN = 2  # of a document's neighbours at a step
+SEARCHED = 50_000  # documents among which neighbours are found, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Documents drawn at random, and for each some of its nearest."""
+
+    documents: Tensor  # (B, D)
+    near: Tensor  # (B, n, D)
+
+
+class MatryoshkaAdaptor(Encoding):
+    """Both stages where there are labels, else the first alone."""
+
+    network: Network | None = None
+
+    def fit(self, learning: Learning, seed: int = 0) -> Self:
+        """Learns f; returns itself."""
+        ground, rng = Ground.of(learning, seed), np.random.default_rng(seed)
+        network = self.network = Network(ground.task.width, seed)
+        learned = partial(descend, list(network.parameters()), look=lambda: ground.look(network.adapt))
+        corpora = _corpora(ground.task.documents, rng)
+        learned(partial(_kept, network, ground.widths), batches=corpora, steps=ground.steps // (2 if learning.labelled else 1))
+        if learning.labelled:
+            both = zip(corpora, ground.batches(rng), strict=True)
+            learned(partial(_kept_and_ranked, network, ground.widths), batches=both, steps=ground.steps // 2)
+        return self
+
+    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+        """The leading coordinates of x + f(x)."""
+        return fitted(self, self.network).adapt(x, width)
+
+    def query_cost(self, width: int) -> float:
+        """The network up to the leading coordinates."""
+        return fitted(self, self.network).cost(width)
+
+    @property
+    def parameters(self) -> int:
+        """The network's weights."""
+        return fitted(self, self.network).size
+
+
+class UnsupervisedMatryoshkaAdaptor(MatryoshkaAdaptor):
+    """The first stage alone; no label is seen, on dev neither."""
+
+    def fit(self, learning: Learning, seed: int = 0) -> Self:
+        """Learns f from the documents; returns itself."""
+        train, dev = (replace(part, judged=None) for part in (learning.train, learning.dev))
+        return super().fit(replace(learning, train=train, dev=dev), seed)
+
+
+def pair_loss(x: Tensor, adapted: Tensor, widths: Sequence[int]) -> Tensor:
+    """How far prefix cosines are from those of the whole vectors, mean over widths and all pairs of rows. (B, D), (B, D)"""
+    return (x @ x.T - prefix_scores(adapted, adapted, widths)).abs().mean()
+
+
+def topk_loss(x: Tensor, near: Tensor, adapted: Tensor, adapted_near: Tensor, widths: Sequence[int]) -> Tensor:
+    """The same for rows and their own neighbours. (B, D), (B, n, D), (B, D), (B, n, D)"""
+    return (x[:, None] @ near.mT - prefix_scores(adapted[:, None], adapted_near, widths)).abs().mean()
+
+
+def _kept(network: Network, widths: tuple[int, ...], corpus: Corpus) -> Tensor:
+    """The three losses that need no label."""
+    x, near = corpus.documents, corpus.near
+    change: Tensor = network(x)
+    kept = topk_loss(x, near, x + change, near + network(near), widths) + pair_loss(x, x + change, widths)
+    return kept + change.abs().mean()
+
+
+def _kept_and_ranked(network: Network, widths: tuple[int, ...], drawn: tuple[Corpus, Batch]) -> Tensor:
+    """All four losses."""
+    corpus, batch = drawn
+    q, d = (x + network(x) for x in (batch.queries, batch.documents))
+    return _kept(network, widths, corpus) + rank_loss(prefix_scores(q, d, widths), batch.relevant)
+
+
+def _corpora(documents: NDArray[np.float32], rng: np.random.Generator) -> Iterator[Corpus]:
+    """Draws without end. Neighbours are those of the whole vectors, found once."""
+    rows = rng.permutation(len(documents))[:SEARCHED]
+    documents = documents[rows]
+    near = nearest(documents, documents, NEIGHBOURS, np.arange(len(documents)))
+    vectors = torch.from_numpy(documents)
+    while True:
+        picked = rng.integers(len(documents), size=BATCH)
+        drawn = near[picked[:, None], rng.integers(near.shape[1], size=(BATCH, DRAWN))]
+        yield Corpus(vectors[picked], vectors[drawn])

@@ -1,0 +1,80 @@
+"""Search-Adaptor (Yoon et al. 2024; methods 5.2): x̂ = x + f(x), taught by labels at one width; each width has a network of its own.
+
+    rank   ln(1 + exp(s_ik − s_ij))     j relevant to query i, k not
+    rec    |f(x)|                        queries and documents
+    pred   |q̂_i − g(d̂_j)|             g, a second network, tells the query from its relevant document; for training alone
+
+The weight of rec and pred is chosen on dev at the encoder width; narrower networks learn with that one.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..data import Floats, Learning
+from .base import Encoding, Role, fitted
+from .descent import Batch, Ground, descend
+from .residual import Network, prefix_scores, rank_loss
+
+WEIGHTS = (0.1, 0.0, 1.0)
+CHOOSING = 0.45  # share of the steps that the choice of the weight takes; the narrower widths share the others
+
+
+class SearchAdaptor(Encoding):
+    """At a width between two, the leading coordinates of the wider one's vectors."""
+
+    networks: dict[int, Network] | None = None
+
+    def fit(self, learning: Learning, seed: int = 0) -> Self:
+        """Learns a network for every width; returns itself."""
+        ground = Ground.of(learning, seed)
+        *narrower, whole = ground.widths
+        choosing = round(CHOOSING * ground.steps)
+        trials = [(weight, *_learned(ground, whole, weight, choosing // len(WEIGHTS), seed)) for weight in WEIGHTS]
+        weight, network, _ = max(trials, key=lambda trial: trial[2])
+        steps = (ground.steps - choosing) // max(1, len(narrower))
+        self.networks = {m: _learned(ground, m, weight, steps, seed)[0] for m in narrower} | {whole: network}
+        return self
+
+    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+        """The leading coordinates of x + f(x)."""
+        return self._network(width).adapt(x, width)
+
+    def query_cost(self, width: int) -> float:
+        """The width's network up to the leading coordinates."""
+        return self._network(width).cost(width)
+
+    @property
+    def parameters(self) -> int:
+        """All networks' weights, the predictors left out."""
+        return sum(network.size for network in fitted(self, self.networks).values())
+
+    def _network(self, width: int) -> Network:
+        networks = fitted(self, self.networks)
+        return networks[min(m for m in networks if m >= width)]
+
+
+def _learned(ground: Ground, width: int, weight: float, steps: int, seed: int) -> tuple[Network, float]:
+    """A network for one width, and what it is worth on dev there."""
+    network, predictor = Network(ground.task.width, seed), Network(ground.task.width, seed + 1)
+
+    def loss(batch: Batch) -> Tensor:
+        q_change: Tensor = network(batch.queries)
+        d_change: Tensor = network(batch.documents)
+        q, d = batch.queries + q_change, batch.documents + d_change
+        total = rank_loss(prefix_scores(q, d, [width]), batch.relevant)
+        if not weight:
+            return total
+        owner, column = batch.relevant.nonzero(as_tuple=True)
+        predicted = (q[owner] - d[column] - predictor(d[column])).abs().mean()
+        return total + weight * (predicted + q_change.abs().mean() + d_change.abs().mean())
+
+    weights = [*network.parameters(), *(predictor.parameters() if weight else ())]
+    worth = descend(
+        weights, loss, lambda: ground.look(network.adapt, widths=(width,)), ground.batches(np.random.default_rng(seed)), steps=steps
+    )
+    return network, worth
