@@ -70,7 +70,7 @@ def _learned(ground: Ground, width: int, weight: float, steps: int, seed: int) -
         if not weight:
             return total
         owner, column = batch.relevant.nonzero(as_tuple=True)
-        predicted = (q[owner] - d[column] - predictor(d[column])).abs().mean()
+        predicted: Tensor = (q[owner] - d[column] - predictor(d[column])).abs().mean()
         return total + weight * (predicted + q_change.abs().mean() + d_change.abs().mean())
 
     weights = [*network.parameters(), *(predictor.parameters() if weight else ())]
