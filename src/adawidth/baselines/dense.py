@@ -20,8 +20,8 @@ from ..data import Floats, Learning, unit
 from ..rotation import QueryMap, Rotation
 from ..training.fused import prefix_objective
 from ..training.pool import sample
-from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, Ranker, relevance
-from ..training.rotation import LOOKED_AT, endless_batches, imagine
+from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, Ranker, drawn
+from ..training.rotation import LOOKED_AT, endless_batches
 from ..training.task import Task, mean
 from .base import Encoding, Role, fitted
 from .descent import Batch, descend, steps_for
@@ -81,12 +81,7 @@ def _batches(recipe: MapRecipe, task: Task, rng: np.random.Generator) -> Iterato
     """Batches without end, as the query map has them: graded, and with imagined queries where the recipe asks for them."""
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
     for picked in endless_batches(task.candidates.usable(), recipe.batch, rng):
-        rows, mask = task.candidates.shared(picked, recipe.shared, rng)
-        q, d, relevant = queries[picked], documents[rows], relevance(task.candidates, picked, rows)
-        if recipe.imagined:
-            more, answers = imagine(q, d, mask, rng)
-            q, relevant = torch.cat([q, more]), np.concatenate([relevant, answers.astype(np.float32)])
-        yield Batch(q, d, torch.from_numpy(relevant))
+        yield Batch(*drawn(recipe, task, picked, queries, documents, rng))
 
 
 def _worth(lesson: Lesson, task: Task, change: Change, strength: float = 1.0) -> float:

@@ -41,7 +41,7 @@ class MapRecipe:
     name: str
     kl: float  # weight of the KL term to the frozen scores; the rank loss has 1
     low_rank: int | None = None  # A = U Vᵀ with so many columns; None: any A
-    imagined: bool = False  # adds one imagined query for each real one
+    imagined: int = 0  # imagined queries added for each real one
     shared: int = 6  # negatives each query adds to the candidates that the whole batch shares
     rate: float = 1e-3
     steps: int = 1_000
@@ -51,7 +51,7 @@ class MapRecipe:
 
 RECIPES = (
     MapRecipe("rank + ¼ kl", kl=0.25),  # many labels
-    MapRecipe("rank + ½ kl, imagined queries", kl=0.5, imagined=True),  # few labels
+    MapRecipe("rank + ½ kl, imagined queries", kl=0.5, imagined=2),  # few labels
 )
 
 
@@ -193,16 +193,20 @@ def _loss(
     recipe: MapRecipe, lesson: Lesson, batch: Rows, queries: Tensor, documents: Tensor, weights: list[Tensor], rng: np.random.Generator
 ) -> Tensor:
     """Rank and KL losses of mapped queries over the candidates that the batch shares."""
-    candidates = lesson.task.candidates
-    rows, mask = candidates.shared(batch, recipe.shared, rng)
-    relevant = relevance(candidates, batch, rows)
-    q, d = queries[batch], documents[rows]
-    if recipe.imagined:
-        more, answers = imagine(q, d, mask, rng)
-        q, relevant = torch.cat([q, more]), np.concatenate([relevant, answers.astype(np.float32)])
+    q, d, relevant = drawn(recipe, lesson.task, batch, queries, documents, rng)
     teacher = torch.softmax(q @ d.T / recipe.theta, dim=1)
-    positive = torch.from_numpy(relevant)
-    return prefix_objective(_mapped(q, weights), d, positive, teacher, lesson.widths, rank=1.0, kl=recipe.kl, theta=recipe.theta)
+    return prefix_objective(_mapped(q, weights), d, relevant, teacher, lesson.widths, rank=1.0, kl=recipe.kl, theta=recipe.theta)
+
+
+def drawn(
+    recipe: MapRecipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, rng: np.random.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The batch's queries and the imagined ones, the candidates that they share, and how relevant these are. (B, D), (c, D), (B, c)"""
+    rows, mask = task.candidates.shared(batch, recipe.shared, rng)
+    q, d = queries[batch], documents[rows]
+    more = [imagine(q, d, mask, rng) for _ in range(recipe.imagined)]
+    relevant = [relevance(task.candidates, batch, rows), *(answers.astype(np.float32) for _, answers in more)]
+    return torch.cat([q, *(asked for asked, _ in more)]), d, torch.from_numpy(np.concatenate(relevant))
 
 
 def relevance(candidates: Candidates, batch: Rows, rows: Rows) -> NDArray[np.float32]:
