@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
@@ -17,38 +18,40 @@ from .base import documents_of, fitted
 from .descent import STEPS, Batch, Ground, descend
 from .masked import NEGATIVES, Asked, Importance, Mask, Masked
 
+Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # (D, D), (D,)
+
 
 class LearningToSelect(Masked):
     """From nothing learned, where it keeps the leading coordinates; the temperature of its target is chosen on dev."""
 
-    layer: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None  # (D, D), (D,)
+    layer: Layer | None = None
     TAUS = (0.25, 0.5, 1.0, 2.0)
     DECAY = 1e-4
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Learns the layer at every temperature, keeps the best on dev; returns itself."""
         ground, dev, rng = Ground.of(learning, seed), Asked.on_dev(learning, seed), np.random.default_rng(seed)
-        width, best = ground.task.width, -1.0
-        for tau in self.TAUS:
-            weights = [torch.zeros(width, width, requires_grad=True), torch.zeros(width, requires_grad=True)]
-            matrix, bias = (weight.detach().numpy() for weight in weights)
-
-            def loss(batch: Batch, weights: list[Tensor] = weights, tau: float = tau) -> Tensor:
-                foretold = functional.log_softmax(functional.linear(batch.queries, *weights), dim=1)
-                return functional.kl_div(foretold, target(batch, tau), reduction="batchmean")
-
-            def look(matrix: NDArray[np.float32] = matrix, bias: NDArray[np.float32] = bias) -> float:
-                return self.worth(dev, dev.vectors @ matrix.T + bias)
-
-            score = descend(weights, loss, look, ground.batches(rng), steps=STEPS // len(self.TAUS), decay=self.DECAY)
-            if score > best:
-                best, self.layer = score, (matrix, bias)
+        found = [self._learned(tau, dev, ground.batches(rng)) for tau in self.TAUS]
+        self.layer = max(found, key=lambda layer: self.worth(dev, foretold(dev, layer)))
         return super().fit(learning, seed)
+
+    def _learned(self, tau: float, dev: Asked, batches: Iterator[Batch]) -> Layer:
+        """The layer at the best look on dev."""
+        width = dev.index.width
+        matrix, bias = torch.zeros(width, width, requires_grad=True), torch.zeros(width, requires_grad=True)
+        layer = matrix.detach().numpy(), bias.detach().numpy()  # the same memory
+
+        def loss(batch: Batch) -> Tensor:
+            shares = functional.log_softmax(functional.linear(batch.queries, matrix, bias), dim=1)
+            return functional.kl_div(shares, target(batch, tau), reduction="batchmean")
+
+        steps = STEPS // len(self.TAUS)
+        descend([matrix, bias], loss, lambda: self.worth(dev, foretold(dev, layer)), batches, steps=steps, decay=self.DECAY)
+        return layer
 
     def importance(self, asked: Asked) -> Importance:
         """What the layer makes of the query"""
-        matrix, bias = fitted(self, self.layer)
-        return asked.vectors @ matrix.T + bias
+        return foretold(asked, fitted(self, self.layer))
 
     def query_cost(self, documents: int) -> float:
         """The layer."""
@@ -100,16 +103,24 @@ class OracleLearningToSelect(Masked):
         return float(fitted(self, self.width) * documents)
 
 
-def target(batch: Batch, tau: float) -> Tensor:
-    """Share of each coordinate in q ⊙ (mean of the relevant documents − mean of the nearest others of the batch). (B, D)
+def foretold(asked: Asked, layer: Layer) -> Importance:
+    """What a layer makes of the queries; the softmax over it changes no order."""
+    matrix, bias = layer
+    return asked.vectors @ matrix.T + bias
 
-    Standardised query by query before the softmax, as the raw products are about a thousandth and would all weigh the same.
+
+def target(batch: Batch, tau: float) -> Tensor:
+    """Share of each coordinate in q ⊙ (mean of the relevant documents − mean of the batch's nearest others). (B, D)
+
+    Standardised query by query before the softmax: raw products are about a thousandth and would all weigh the same.
     """
     scores = (batch.queries @ batch.documents.T).masked_fill(batch.relevant > 0, -torch.inf)
-    others = scores.topk(min(NEGATIVES, scores.shape[1])).indices
+    others = scores.topk(min(NEGATIVES, scores.shape[1]))
+    weights = others.values.isfinite().float()[..., None]
+    refused = (weights * batch.documents[others.indices]).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
     query, document = batch.relevant.nonzero(as_tuple=True)
     relevant = torch.zeros_like(batch.queries).index_add_(0, query, batch.documents[document])
     relevant /= batch.relevant.sum(dim=1, keepdim=True)
-    worth = batch.queries * (relevant - batch.documents[others].mean(dim=1))
+    worth = batch.queries * (relevant - refused)
     spread = worth.std(dim=1, keepdim=True).clamp(min=1e-12)
     return torch.softmax((worth - worth.mean(dim=1, keepdim=True)) / (tau * spread), dim=1)
