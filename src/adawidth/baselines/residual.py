@@ -18,7 +18,7 @@ BLOCK = 16_384  # rows encoded at a time
 
 
 class Network(nn.Module):
-    """Linear, ReLU, Linear, all of them D wide, from zero: at the start it gives nothing."""
+    """f: Linear, ReLU, Linear, each D wide. The last starts at zero, so that x̂ = x."""
 
     def __init__(self, width: int, seed: int) -> None:
         super().__init__()
@@ -30,18 +30,17 @@ class Network(nn.Module):
         for weight in (self.last.weight, self.last.bias):
             nn.init.zeros_(weight)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """f(x). (n, D) -> (n, D)"""
-        return functional.linear(functional.relu(self.hidden(x)), self.last.weight, self.last.bias)
+    def forward(self, x: Tensor, width: int | None = None) -> Tensor:
+        """f(x), or its leading `width` coordinates. (…, D) -> (…, width)"""
+        return functional.linear(functional.relu(self.hidden(x)), self.last.weight[:width], self.last.bias[:width])
 
     def adapt(self, x: Floats, width: int | None = None) -> NDArray[np.float32]:
-        """Unit rows of the leading `width` coordinates of x + f(x); only those are computed. (n, D) -> (n, width)"""
-        part, adapted = slice(width), []
+        """The leading `width` coordinates of x̂, of length one. (n, D) -> (n, width)"""
+        adapted = []
         with torch.no_grad():
             for start in range(0, len(x), BLOCK):
                 rows = torch.from_numpy(np.ascontiguousarray(x[start : start + BLOCK], np.float32))
-                change = functional.linear(functional.relu(self.hidden(rows)), self.last.weight[part], self.last.bias[part])
-                adapted.append((rows[:, part] + change).numpy())
+                adapted.append((rows[:, :width] + self(rows, width)).numpy())
         return unit(np.concatenate(adapted))
 
     @property
