@@ -9,7 +9,7 @@ import pytest
 from adawidth import AdaWidth
 from adawidth.data import Dataset
 
-HEAVY = ("torch", "lightgbm", "sklearn", "matplotlib", "pandas")
+HEAVY = ("torch", "lightgbm", "sklearn", "matplotlib", "pandas", "transformers", "sentence_transformers", "tokenizers", "pyarrow")
 
 
 def loaded_by(code: str) -> set[str]:
@@ -29,6 +29,12 @@ def test_the_public_names_load_nothing_heavy() -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     assert loaded_by("from typer.testing import CliRunner\nfrom adawidth.cli import app\nCliRunner().invoke(app, ['--help'])") == set()
+
+
+def test_the_static_encoder_loads_neither_torch_nor_transformers() -> None:
+    pytest.importorskip("wordllama")
+    code = "from adawidth.encoders import load_encoder\nassert load_encoder('wordllama').encode(['text'], 'query').shape == (1, 256)"
+    assert loaded_by(code) == {"tokenizers"}
 
 
 def test_searching_with_a_saved_model_loads_nothing_heavy(collection: Dataset, dataset_folder: Path, tmp_path: Path) -> None:

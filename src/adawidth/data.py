@@ -273,6 +273,7 @@ class Dataset:
     name: str = "dataset"
     encoder: str = ""
     queries_are_documents: bool = False
+    encoding: Mapping[str, Any] = field(default_factory=dict)  # what meta.json says of the encoder: its name, fingerprint and prompts
 
     def __post_init__(self) -> None:
         if self.queries.width != self.documents.width:
@@ -280,6 +281,11 @@ class Dataset:
                 f"{self.queries.name}: queries are {self.queries.width} wide, documents ({self.documents.name}) "
                 f"{self.documents.width}: encode both with one encoder"
             )
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Where the vectors come from, for the record of what is learned from them."""
+        return {"dataset": self.name, "encoder": self.encoder, **({"encoding": dict(self.encoding)} if self.encoding else {})}
 
     def queries_of(self, split: str) -> Vectors:
         """The query vectors of a split, in the order of its labels, tagged so that no fit takes test queries."""
@@ -298,6 +304,8 @@ class Dataset:
         train = self.split("train") if "train" in self.qrels else self._unlabelled()
         dev = self.split("dev") if "dev" in self.qrels else None
         self._refuse_leaks(train, dev)
+        if not len(self.queries):
+            return Learning(self.documents, train, train)
         if len(train) < (2 if dev is None else 1):
             raise DataError(f"{self.name}: {len(train)} queries are left to fit on, the others are held back: add queries or a train split")
         if dev is None:

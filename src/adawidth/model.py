@@ -143,14 +143,14 @@ def _taught(
     dev: QrelsLike | None,
     labels: bool | None,
     seed: int,
-) -> tuple[Learning, dict[str, str]]:
+) -> tuple[Learning, dict[str, Any]]:
     """What may be learned from, and where it came from, for the record."""
     if not isinstance(data, Dataset):
         return _learning(Vectors.of(data, name="documents"), queries, qrels, dev, labels, seed), {"dataset": "arrays", "encoder": ""}
     if queries is not None or qrels is not None or dev is not None:
         raise OptionError("a Dataset brings its own queries and labels: give either a Dataset or arrays")
     labels = "train" in data.qrels if labels is None else labels
-    return data.learning(labels=labels, seed=seed), {"dataset": data.name, "encoder": data.encoder}
+    return data.learning(labels=labels, seed=seed), data.origin
 
 
 def _learning(

@@ -2,12 +2,15 @@
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from adawidth import AdaWidth
 from adawidth.data import Dataset
+from adawidth.errors import DataError
 from adawidth.formats import load_dataset, load_texts, read_vectors, write_vectors
 
 
@@ -98,3 +101,27 @@ def test_texts_of_some_ids(dataset_folder: Path, collection: Dataset, suffix: st
 def test_texts_are_read_no_further_than_they_must(dataset_folder: Path) -> None:
     (dataset_folder / "corpus.jsonl").write_text('{"_id": 5, "text": "five"}\nthis is no JSON\n')
     assert load_texts(dataset_folder, [5]) == {"5": ("", "five")}
+
+
+def test_what_the_encoder_was_is_kept_and_goes_into_the_model(dataset_folder: Path, tmp_path: Path) -> None:
+    meta = {"encoder": "some/model", "fingerprint": "abc", "prompts": {"query": "q: ", "document": ""}, "dimensions": 64}
+    (dataset_folder / "embeddings" / "tiny" / "meta.json").write_text(json.dumps(meta))
+    data = load_dataset(dataset_folder)
+    expected = {"encoder": "some/model", "fingerprint": "abc", "prompts": {"query": "q: ", "document": ""}}
+    assert data.encoding == expected
+    AdaWidth.fit(data, recipe="pca").save(tmp_path / "m")
+    assert AdaWidth.load(tmp_path / "m").record["encoding"] == expected
+
+
+def test_documents_alone_are_a_dataset_that_can_be_fitted(dataset_folder: Path) -> None:
+    for name in ("queries.npy", "queries.ids"):
+        (dataset_folder / "embeddings" / "tiny" / name).unlink()
+    with pytest.raises(DataError, match="expected one file queries"):  # there are labels, so there should be queries
+        load_dataset(dataset_folder)
+    shutil.rmtree(dataset_folder / "qrels")
+    data = load_dataset(dataset_folder)
+    assert (len(data.documents), len(data.queries)) == (480, 0)
+    model = AdaWidth.fit(data)
+    assert (model.record["chosen"], model.labelled) == ("pca", False)
+    with pytest.raises(DataError, match="no labels for the train split"):
+        AdaWidth.fit(data, labels=True)

@@ -3,6 +3,6 @@
 from .base import Encoder
 from .encode import encode_dataset
 from .load import load_encoder
-from .presets import INSTRUCTIONS, PRESETS, preset_of
+from .presets import INSTRUCTIONS, PRESETS, preset_of, short_name
 
-__all__ = ["INSTRUCTIONS", "PRESETS", "Encoder", "encode_dataset", "load_encoder", "preset_of"]
+__all__ = ["INSTRUCTIONS", "PRESETS", "Encoder", "encode_dataset", "load_encoder", "preset_of", "short_name"]

@@ -40,9 +40,7 @@ def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype =
         raise DataError(f"{folder}: there is no corpus.jsonl in it: give a dataset folder with texts")
     if dtype not in ("float16", "float32"):
         raise OptionError(f"dtype {dtype!r} is neither float16 nor float32")
-    home = folder / "embeddings" / name
-    if home.exists() and not force:
-        raise OptionError(f"{home} exists: choose another name or add --force")
+    home = refuse_existing_vectors(folder, name, force)
     kept = home.with_name(f".{name}.parts")
     ids = {side: _ids(file) for side, file in files.items()}
     parts: dict[str, list[Path]] = {}
@@ -57,6 +55,16 @@ def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype =
         (building / "meta.json").write_text(json.dumps(meta, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.rmtree(kept)
     return {**meta, "documents": len(ids["corpus"]), "queries": len(ids.get("queries", ()))}
+
+
+def refuse_existing_vectors(folder: Path, name: str, force: bool) -> Path:
+    """Where an encoder's vectors go; refused, before any work is done, where there are some."""
+    if not name or name.startswith(".") or Path(name).name != name:
+        raise OptionError(f"vectors can't be called {name!r}: give a plain name with --as")
+    home = folder / "embeddings" / name
+    if home.exists() and not force:
+        raise OptionError(f"{home} exists: choose another name with --as or add --force")
+    return home
 
 
 def describe(encoder: Encoder, dtype: str) -> dict[str, Any]:

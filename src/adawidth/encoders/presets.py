@@ -87,3 +87,9 @@ def preset_of(name: str) -> Preset | None:
     asked = ALIASES.get(name, name).lower()
     last = PurePath(asked).name
     return next((preset for preset in PRESETS if last and (last == preset.title.lower() or asked == preset.short)), None)
+
+
+def short_name(name: str) -> str:
+    """What vectors of this encoder are called where nothing else is said."""
+    preset = preset_of(name.rpartition(":")[2])
+    return (preset.short or preset.title) if preset else PurePath(name.rpartition(":")[2]).name

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from ..data import Dataset, Id, Qrels, Vectors
 from ..errors import DataError
 from .files import StrPath, existing, lines
@@ -26,7 +28,8 @@ def load_dataset(path: StrPath, encoder: str | None = None, *, skip_unknown: boo
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder: give a dataset folder, which holds embeddings/<encoder>/corpus.npy")
     home = _embeddings(folder, encoder)
-    documents, queries = (_read(folder, home, side) for side in ("corpus", "queries"))
+    documents = _read(folder, home, "corpus")
+    queries = _none(documents) if _has_no_queries(folder, home) else _read(folder, home, "queries")
     qrels: dict[str, Qrels] = {}
     for split in SPLITS:
         file = existing(folder / "qrels" / f"{split}.tsv")
@@ -34,7 +37,8 @@ def load_dataset(path: StrPath, encoder: str | None = None, *, skip_unknown: boo
             qrels[split] = read_qrels(file, repeated=repeated).known(queries, documents, skip_unknown=skip_unknown)
             if not len(qrels[split]):
                 raise DataError(f"{file}: none of its judgements has both vectors: are these the vectors of another dataset?")
-    return Dataset(documents, queries, qrels, folder.resolve().name, home.name, _settings(folder)["queries_are_documents"])
+    own = _settings(folder)["queries_are_documents"]
+    return Dataset(documents, queries, qrels, folder.resolve().name, home.name, own, _encoding(home))
 
 
 def load_texts(path: StrPath, ids: Collection[Id], of: Side = "corpus") -> dict[str, tuple[str, str]]:
@@ -86,6 +90,26 @@ def _read(folder: Path, home: Path, side: str) -> Vectors:
         if len(ids) != len(values):
             raise DataError(f"{files[0]}: {len(values)} vectors but {len(ids)} texts in {texts}: encode again, or add {home / side}.ids")
     return Vectors.of(values, ids, name=str(files[0]))
+
+
+def _has_no_queries(folder: Path, home: Path) -> bool:
+    """Whether there is nothing but documents: neither query vectors nor texts nor labels."""
+    vectors = any((home / f"queries{suffix}").exists() for suffix in READERS)
+    return not vectors and existing(folder / "queries.jsonl") is None and not (folder / "qrels").is_dir()
+
+
+def _none(documents: Vectors) -> Vectors:
+    return Vectors(np.empty((0, documents.width), np.float32), [], "no queries")
+
+
+def _encoding(home: Path) -> dict[str, Any]:
+    """Of meta.json, where there is one, what it takes to encode further texts alike."""
+    file = home / "meta.json"
+    try:
+        stored = json.loads(file.read_bytes()) if file.is_file() else {}
+    except ValueError as error:
+        raise DataError(f"{file}: this is no JSON: {error}") from None
+    return {name: stored[name] for name in ("encoder", "fingerprint", "prompts") if name in stored} if isinstance(stored, dict) else {}
 
 
 def _entries(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
