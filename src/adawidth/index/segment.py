@@ -1,0 +1,327 @@
+"""A segment: documents' rotated rows and what belongs to them, as plain arrays in one file that is written once and never changed.
+
+The file is a line of magic and then arrays, one behind the other. What they are and where they lie stands in an Entry, which the
+manifest keeps, with a checksum of each. All arrays but the rows are checked when the file is opened; the rows, which are many,
+block by block when they are first read. Nothing in a file is trusted: names, kinds, places and sizes are checked before use.
+
+    rows       (N, m) float16   rotated documents, to the width kept
+    inverse    (N, W) float32   one over the length of each row's prefix at each width of the ladder
+    numbers    (N,) int64       the documents' numbers in the manifest, ascending
+    names      bytes, and ends (N,) int64: the documents' ids
+    places     (N,) int32       place of each id when those of the segment are sorted descending
+    total      (m,) float64     sum of the rows
+    codes.*                     what finds candidates among the leading coordinates
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+import tempfile
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import BLOCK, Rows, unit
+from ..errors import ArtifactError
+from . import flat as codes
+
+MAGIC = b"adawidth segment 1\n".ljust(64, b"\0")
+ALIGNED = 64
+CHECKED = 64  # rows under one checksum
+KINDS = ("<f2", "<f4", "<f8", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8")
+NAME = re.compile(r"[0-9a-f]{32}\.segment")
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an array lies in the file, and its checksum."""
+
+    kind: str
+    shape: tuple[int, ...]
+    offset: int
+    checksum: int
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return int(np.prod(self.shape, dtype=object)) * np.dtype(self.kind).itemsize
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the manifest keeps of a segment."""
+
+    name: str
+    rows: int
+    first: int  # number of its first document …
+    last: int  # … and of its last
+    size: int  # of the file, in bytes
+    storage: str  # of the codes
+    checks: str  # checksums of each block of 64 rows, 32 bits each, as hexadecimal digits
+    arrays: dict[str, Place]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> Self:
+        """The entry that `to_json` gave. Raises TypeError, KeyError or ValueError for anything else."""
+        arrays = {str(name): Place(**{**place, "shape": tuple(place["shape"])}) for name, place in stored["arrays"].items()}
+        entry = cls(**{**stored, "arrays": arrays})
+        numbers = [entry.rows, entry.first, entry.last, entry.size]
+        numbers += [n for place in arrays.values() for n in (*place.shape, place.offset, place.checksum)]
+        if not NAME.fullmatch(entry.name) or not all(type(n) is int and n >= 0 for n in numbers):
+            raise ValueError(f"segment {entry.name!r}")
+        if any(place.kind not in KINDS or place.offset % ALIGNED or place.offset + place.size > entry.size for place in arrays.values()):
+            raise ValueError(f"arrays of segment {entry.name!r}")
+        if len(entry.checksums) != -(-entry.rows // CHECKED):
+            raise ValueError(f"checksums of segment {entry.name!r}")
+        return entry
+
+    @cached_property
+    def checksums(self) -> list[int]:
+        """Of each block of rows."""
+        return list(np.frombuffer(bytes.fromhex(self.checks), "<u4").tolist())
+
+
+class Segment:
+    """A segment file, memory-mapped: it can be read on when the file has been removed."""
+
+    def __init__(self, folder: Path, entry: Entry, *, rows_only: bool = False) -> None:
+        """`rows_only` leaves all other arrays unread and unchecked, to save what can be saved of a damaged file."""
+        self.entry = entry
+        self.path = folder / entry.name
+        self._data = _mapped(self.path, entry, whole=not rows_only)
+        if rows_only:
+            return
+        self.arrays = {name: self._array(name) for name in entry.arrays if name != "rows"}
+        self.rows: NDArray[np.float16] = self._array("rows")
+        self.inverse: NDArray[np.float32] = self.arrays["inverse"]
+        self.numbers: Rows = self.arrays["numbers"]
+        self.total: NDArray[np.float64] = self.arrays["total"]
+        self._check_shapes()
+        self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked
+
+    def __len__(self) -> int:
+        return self.entry.rows
+
+    @cached_property
+    def codes(self) -> codes.Codes:
+        """What finds candidates."""
+        arrays = {name.removeprefix("codes."): array for name, array in self.arrays.items() if name.startswith("codes.")}
+        return codes.Codes.of(self.entry.storage, arrays)
+
+    def id_of(self, row: int) -> str:
+        """The id of the document in this row."""
+        ends = self.arrays["ends"]
+        return bytes(self.arrays["names"][ends[row - 1] if row else 0 : ends[row]]).decode(errors="replace")
+
+    def check(self, rows: Rows | None = None) -> None:
+        """Refuses damaged rows: of all blocks, or of those that these rows lie in, that were not checked before."""
+        blocks = self._unread if rows is None else self._unread[rows // CHECKED]
+        if not blocks.any():
+            return
+        wanted = np.flatnonzero(self._unread) if rows is None else np.unique(rows[blocks] // CHECKED)
+        for block in wanted.tolist():
+            if zlib.crc32(self._block(block)) != self.entry.checksums[block]:
+                first = block * CHECKED
+                raise self._damaged(f"rows {first} to {min(first + CHECKED, len(self)) - 1} do not have their checksum")
+            self._unread[block] = False
+
+    def sound(self) -> Bools:
+        """Which rows can be trusted, whatever else is damaged. (N,)"""
+        sound = [zlib.crc32(self._block(block)) == checksum for block, checksum in enumerate(self.entry.checksums)]
+        return np.repeat(np.array(sound, np.bool_), CHECKED)[: len(self)]
+
+    def some(self, rows: Rows) -> NDArray[np.float16]:
+        """These rows, unchecked, of a file opened with `rows_only`."""
+        place = self.entry.arrays["rows"]
+        size = 2 * place.shape[1]
+        parts = [self._data[place.offset + row * size : place.offset + (row + 1) * size] for row in rows.tolist()]
+        return np.frombuffer(b"".join(parts), "<f2").reshape(len(rows), place.shape[1])
+
+    def bytes(self) -> memoryview:
+        """The whole file."""
+        return memoryview(self._data)
+
+    def _block(self, block: int) -> memoryview:
+        place = self.entry.arrays["rows"]
+        size = 2 * place.shape[1]
+        begin, end = block * CHECKED, min((block + 1) * CHECKED, len(self))
+        return memoryview(self._data)[place.offset + begin * size : place.offset + end * size]
+
+    def _array(self, name: str) -> Array:
+        if name not in self.entry.arrays:
+            raise self._damaged(f"there is no array {name!r}")
+        place = self.entry.arrays[name]
+        if name != "rows" and zlib.crc32(memoryview(self._data)[place.offset : place.offset + place.size]) != place.checksum:
+            raise self._damaged(f"the array {name!r} does not have its checksum")
+        if not place.size:
+            return np.empty(place.shape, place.kind)
+        count = place.size // np.dtype(place.kind).itemsize
+        return np.frombuffer(self._data, place.kind, count, place.offset).reshape(place.shape)
+
+    def _check_shapes(self) -> None:
+        n, width = self.entry.rows, self.rows.shape[-1]
+        expected = {
+            "rows": ("<f2", (n, width)),
+            "inverse": ("<f4", (n, self.inverse.shape[-1])),
+            "numbers": ("<i8", (n,)),
+            "names": ("|u1", self.entry.arrays["names"].shape),
+            "ends": ("<i8", (n,)),
+            "places": ("<i4", (n,)),
+            "total": ("<f8", (width,)),
+        }
+        for name, wanted in expected.items():
+            place = self.entry.arrays.get(name)
+            if place is None or (place.kind, place.shape) != wanted:
+                found = "nothing" if place is None else f"{place.kind} {place.shape}"
+                raise self._damaged(f"expected {name!r} as {wanted[0]} {wanted[1]}, found {found}")
+        if n and (np.diff(self.numbers) <= 0).any():
+            raise self._damaged("the documents' numbers do not ascend")
+
+    def _damaged(self, what: str) -> ArtifactError:
+        return ArtifactError(
+            f"{self.path}: damaged: {what}; restore a snapshot, or save the rest with `adawidth repair {self.path.parent.name}`"
+        )
+
+
+def _mapped(path: Path, entry: Entry, *, whole: bool) -> mmap.mmap | bytes:
+    """The file's bytes; a `whole` one is as long as its entry says."""
+    mend = f"restore a snapshot, or save the rest with `adawidth repair {path.parent.name}`"
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ArtifactError(f"{path}: can't be read ({error.strerror}): {mend}") from None
+    try:
+        state = os.fstat(handle)
+        if not stat.S_ISREG(state.st_mode):
+            raise ArtifactError(f"{path}: this is no file: {mend}")
+        if whole and state.st_size != entry.size:
+            raise ArtifactError(f"{path}: damaged: expected {entry.size} bytes, found {state.st_size}; {mend}")
+        data = mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if state.st_size else b""
+    finally:
+        os.close(handle)
+    if whole and data[: len(MAGIC)] != MAGIC:
+        raise ArtifactError(f"{path}: damaged: this does not begin like a segment; {mend}")
+    return data
+
+
+class SegmentWriter:
+    """Writes a segment, rows as they come, and is done with `finish`; the file counts for nothing until the manifest has its entry."""
+
+    def __init__(self, folder: Path, width: int, ladder: Sequence[int], start: int) -> None:
+        self._folder = folder
+        self._width = width
+        self._ladder = tuple(ladder)
+        self._start = start
+        self.path = folder / f"{uuid.uuid4().hex}.segment"
+        self._file = self.path.open("xb")
+        self._file.write(MAGIC)
+        self._checksum = 0
+        self._numbers: list[NDArray[np.int64]] = []
+        self._ids: list[str] = []
+        self._places: dict[str, Place] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._file.close()
+        if kind is not None or not self._places:  # it failed, or there was nothing to write
+            self.path.unlink(missing_ok=True)
+
+    def append(self, rows: NDArray[np.float16], numbers: Rows, ids: Sequence[str]) -> None:
+        """Some more rotated rows, with the numbers and ids of their documents. Numbers ascend."""
+        data = np.ascontiguousarray(rows, "<f2").data
+        self._file.write(data)
+        self._checksum = zlib.crc32(data, self._checksum)
+        self._numbers.append(numbers)
+        self._ids.extend(ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def finish(self, storage: str, seed: int) -> Entry:
+        """Writes all that follows from the rows, and waits until the disk has the file."""
+        numbers = np.concatenate(self._numbers)
+        count = len(numbers)
+        place = Place("<f2", (count, self._width), len(MAGIC), self._checksum)
+        self._places["rows"] = place
+        self._file.flush()
+        rows = np.memmap(self.path, "<f2", "r", place.offset, place.shape)
+        checks = np.array([zlib.crc32(rows[i : i + CHECKED].data) for i in range(0, count, CHECKED)], "<u4").tobytes().hex()
+        self._write_inverse(rows)
+        self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._width)))
+        with tempfile.TemporaryFile(dir=self._folder) as scratch:  # may be larger than memory
+            os.posix_fallocate(scratch.fileno(), 0, 4 * count * self._start)  # a full disk is an error here, and a crash later
+            block = np.memmap(scratch, np.float32, "w+", shape=(count, self._start))
+            for start in range(0, count, BLOCK):
+                block[start : start + BLOCK] = unit(rows[start : start + BLOCK, : self._start])
+            built = codes.build(block, storage, seed)
+            for name, array in built.arrays().items():
+                self._write(f"codes.{name}", array)
+        encoded = [identifier.encode() for identifier in self._ids]
+        order = sorted(range(count), key=self._ids.__getitem__, reverse=True)
+        places = np.empty(count, np.int32)
+        places[order] = np.arange(count, dtype=np.int32)
+        self._write("numbers", numbers)
+        self._write("names", np.frombuffer(b"".join(encoded), np.uint8))
+        self._write("ends", np.cumsum([len(name) for name in encoded], dtype=np.int64))
+        self._write("places", places)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        sync_folder(self._folder)
+        return Entry(self.path.name, count, int(numbers[0]), int(numbers[-1]), self._file.tell(), built.storage, checks, self._places)
+
+    def _write(self, name: str, array: Array) -> None:
+        self._write_parts(name, array.dtype.newbyteorder("<").str, array.shape, iter([array]))
+
+    def _write_inverse(self, rows: NDArray[np.float16]) -> None:
+        shape = (len(rows), len(self._ladder))
+        self._write_parts("inverse", "<f4", shape, (inverse_norms(part, self._ladder) for part in _parts(rows)))
+
+    def _write_parts(self, name: str, kind: str, shape: tuple[int, ...], parts: Iterator[Array]) -> None:
+        self._file.write(b"\0" * (-self._file.tell() % ALIGNED))
+        offset, checksum = self._file.tell(), 0
+        for part in parts:
+            data = np.ascontiguousarray(part, kind).reshape(-1).view(np.uint8).data
+            self._file.write(data)
+            checksum = zlib.crc32(data, checksum)
+        self._places[name] = Place(kind, shape, offset, checksum)
+
+
+def inverse_norms(rows: NDArray[Any], ladder: Sequence[int]) -> NDArray[np.float32]:
+    """One over the length of every row's prefix at each width of the ladder; no prefix counts as shorter than 1e-12. (n, D) -> (n, W)"""
+    squares = np.square(rows[:, : ladder[-1]], dtype=np.float32)
+    lengths = np.sqrt(np.cumsum(np.add.reduceat(squares, [0, *ladder[:-1]], axis=1, dtype=np.float64), axis=1))
+    return np.asarray(1.0 / np.maximum(lengths, 1e-12), np.float32)
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the disk has the folder's entries."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))

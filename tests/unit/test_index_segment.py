@@ -1,0 +1,154 @@
+"""Segment files: what was written comes back, and nothing in a file or its entry is believed without a check."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adawidth.errors import ArtifactError
+from adawidth.index.segment import CHECKED, Entry, Place, Segment, SegmentWriter, inverse_norms
+
+ROWS = np.random.default_rng(0).standard_normal((200, 40)).astype(np.float16)
+IDS = [f"é{i}" for i in range(200)]
+LADDER = (8, 24, 40)
+
+
+@pytest.fixture
+def entry(tmp_path: Path) -> Entry:
+    with SegmentWriter(tmp_path, 40, LADDER, start=8) as writer:
+        for start in (0, 70, 71):
+            end = {0: 70, 70: 71, 71: 200}[start]
+            writer.append(ROWS[start:end], np.arange(start, end) * 3 + 5, IDS[start:end])
+        return writer.finish("flat", seed=0)
+
+
+def test_round_trip(tmp_path: Path, entry: Entry) -> None:
+    again = Entry.of(json.loads(json.dumps(entry.to_json())))
+    assert again == entry
+    segment = Segment(tmp_path, again)
+    segment.check()
+    np.testing.assert_array_equal(segment.rows, ROWS)
+    np.testing.assert_array_equal(segment.numbers, np.arange(200) * 3 + 5)
+    assert [segment.id_of(row) for row in range(200)] == IDS
+    assert (entry.rows, entry.first, entry.last) == (200, 5, 602)
+    assert [IDS[row] for row in np.argsort(segment.arrays["places"])] == sorted(IDS, reverse=True)
+    for column, width in enumerate(LADDER):
+        lengths = np.linalg.norm(ROWS[:, :width].astype(np.float64), axis=1)
+        np.testing.assert_allclose(segment.inverse[:, column], 1 / lengths, rtol=1e-6)
+    np.testing.assert_allclose(segment.total, ROWS.astype(np.float64).sum(axis=0), rtol=1e-6)
+
+
+def test_codes_find_what_is_near(tmp_path: Path, entry: Entry) -> None:
+    segment = Segment(tmp_path, entry)
+    prefix = ROWS[:5, :8].astype(np.float32)
+    found = segment.codes.search(prefix / np.linalg.norm(prefix, axis=1, keepdims=True), 10, None)
+    assert all(row in found[row] for row in range(5))
+
+
+def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="storage"), SegmentWriter(tmp_path, 40, LADDER, start=8) as writer:
+        failing(writer)
+    assert os.listdir(tmp_path) == []
+
+
+def test_it_can_be_read_when_the_file_is_gone(tmp_path: Path, entry: Entry) -> None:
+    segment = Segment(tmp_path, entry)
+    (tmp_path / entry.name).unlink()
+    segment.check()
+    np.testing.assert_array_equal(segment.rows, ROWS)
+
+
+@pytest.mark.parametrize("name", ["inverse", "numbers", "names", "places", "total"])
+def test_a_flipped_bit_in_an_array_is_found_at_opening(tmp_path: Path, entry: Entry, name: str) -> None:
+    flip(tmp_path / entry.name, entry.arrays[name].offset + 3)
+    with pytest.raises(ArtifactError, match=rf"{entry.name}: damaged: the array '{name}' does not have its checksum; .*adawidth repair"):
+        Segment(tmp_path, entry)
+
+
+def test_a_flipped_bit_in_a_row_is_found_when_it_is_read(tmp_path: Path, entry: Entry) -> None:
+    flip(tmp_path / entry.name, entry.arrays["rows"].offset + 2 * 40 * 130 + 7)
+    segment = Segment(tmp_path, entry)
+    segment.check(np.arange(2 * CHECKED))
+    for rows in (np.array([130]), np.array([0, 191]), None):
+        with pytest.raises(ArtifactError, match="rows 128 to 191 do not have their checksum"):
+            segment.check(rows)
+    expected = np.ones(200, np.bool_)
+    expected[128:192] = False
+    np.testing.assert_array_equal(Segment(tmp_path, entry, rows_only=True).sound(), expected)
+
+
+@pytest.mark.parametrize("size", [0, 10, 64, 5000])
+def test_a_truncated_file_is_found(tmp_path: Path, entry: Entry, size: int) -> None:
+    os.truncate(tmp_path / entry.name, size)
+    with pytest.raises(ArtifactError, match=rf"expected {entry.size} bytes, found {size}"):
+        Segment(tmp_path, entry)
+    sound = Segment(tmp_path, entry, rows_only=True).sound()
+    np.testing.assert_array_equal(sound, np.arange(200) < (size - 64) // (2 * 40) // CHECKED * CHECKED)
+
+
+def test_what_can_be_saved_of_a_truncated_file(tmp_path: Path, entry: Entry) -> None:
+    os.truncate(tmp_path / entry.name, entry.arrays["inverse"].offset + 1)
+    segment = Segment(tmp_path, entry, rows_only=True)
+    assert segment.sound().all()
+    np.testing.assert_array_equal(segment.some(np.array([3, 150])), ROWS[[3, 150]])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "../outside.segment"},
+        {"name": "/etc/passwd"},
+        {"name": "0" * 32},
+        {"rows": -1},
+        {"rows": 1.5},
+        {"size": True},
+        {"extra": 1},
+        {"checks": "00000000"},
+        {"checks": "no"},
+        {"checks": 7},
+        {"arrays": {"rows": {"kind": "|O8", "shape": [1], "offset": 64, "checksum": 0}}},
+        {"arrays": {"rows": {"kind": "<f2", "shape": [1], "offset": 63, "checksum": 0}}},
+        {"arrays": {"rows": {"kind": "<f2", "shape": [10**12, 10**12], "offset": 64, "checksum": 0}}},
+        {"arrays": {"rows": {"kind": "<f2", "shape": [-1], "offset": 64, "checksum": 0}}},
+        {"arrays": {"rows": {"kind": "<f2", "shape": "ab", "offset": 64, "checksum": 0}}},
+    ],
+)
+def test_an_entry_that_could_lead_astray_is_refused(entry: Entry, changes: dict) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        Entry.of({**entry.to_json(), **changes})
+
+
+def test_a_crafted_entry_with_right_checksums_is_refused(tmp_path: Path, entry: Entry) -> None:
+    places, inverse = entry.arrays["places"], entry.arrays["inverse"]
+    for name, place in (("places", replace(places, shape=(100, 2))), ("inverse", replace(inverse, kind="<i4"))):
+        with pytest.raises(ArtifactError, match=f"expected '{name}'"):
+            Segment(tmp_path, replace(entry, arrays={**entry.arrays, name: place}))
+    with pytest.raises(ArtifactError, match="there is no array"):
+        Segment(tmp_path, replace(entry, arrays={name: place for name, place in entry.arrays.items() if name != "rows"}))
+
+
+def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path, entry: Entry) -> None:
+    outside = tmp_path / "outside"
+    (tmp_path / entry.name).rename(outside)
+    (tmp_path / entry.name).symlink_to(outside)
+    with pytest.raises(ArtifactError, match="can't be read"):
+        Segment(tmp_path, entry)
+
+
+def test_inverse_lengths_of_nothing() -> None:
+    assert np.isfinite(inverse_norms(np.zeros((2, 8), np.float16), (4, 8))).all()
+    assert Place("<f4", (3, 2), 0, 0).size == 24
+
+
+def failing(writer: SegmentWriter) -> None:
+    writer.append(ROWS, np.arange(200), IDS)
+    raise ValueError("no such storage")
+
+
+def flip(file: Path, place: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[place] ^= 8
+    file.write_bytes(data)
