@@ -13,8 +13,12 @@ from .artifact import read_model, write_model
 from .card import describe
 from .data import Dataset, Floats, Id, Learning, Qrels, Queries, Vectors, held_out
 from .errors import ArtifactError, DataError, OptionError
-from .index import MemoryIndex
+from .formats import atomic_folder
+from .index import MemoryIndex, PrefixIndex
+from .index.source import Source, of_vectors
+from .policies import base
 from .policies.choose import Policies, part_of
+from .policies.taper import LADDER
 from .rotation import Rotation
 from .search import Searcher
 from .stage import Index
@@ -94,17 +98,41 @@ class AdaWidth:
         """The task of this name; unnamed, the one called "default" if there is one; None for "none", which is the rotation alone."""
         return pick(self.tasks, name)
 
-    def open(self, index: Index) -> Searcher:
+    def open(self, index: Index | PrefixIndex) -> Searcher:
         """An index of rotated documents, to be searched with this model: one made with the same rotation, by this model or another."""
-        self.rotation.check_same(index.fingerprint)
+        place = str(index.path) if isinstance(index, PrefixIndex) else "this index"
+        self.rotation.check_same(index.fingerprint, place)
         return Searcher(index, self.rotation, self.policies, self.tasks)
 
-    def index(self, documents: Vectors | Floats) -> Searcher:
-        """The documents, rotated, ready to search in this process."""
-        vectors = Vectors.of(documents, name="documents")
-        if vectors.width != self.width:
-            raise DataError(f"{vectors.name}: documents are {vectors.width} wide, the model {self.width}: use the model's own encoder")
-        return self.open(MemoryIndex(vectors, self.rotation))
+    def index(
+        self,
+        documents: Vectors | Floats | Source,
+        path: str | Path | None = None,
+        *,
+        storage: str = "auto",
+        keep: int | None = None,
+        force: bool = False,
+    ) -> Searcher:
+        """The documents, rotated, ready to search: in this process's memory or, with a `path`, in an index folder on disk.
+
+        On disk `keep` coordinates are stored (all, if not given), and `storage` says how candidates are found: flat, int8, pq4 or ivf.
+        """
+        given = documents if isinstance(documents, Source) else Vectors.of(documents, name="documents")
+        if given.width != self.width:
+            raise DataError(f"{given.name}: documents are {given.width} wide, the model {self.width}: use the model's own encoder")
+        if path is None:
+            if isinstance(given, Source):
+                raise OptionError("documents that are read batch by batch go to an index on disk: give a path")
+            return self.open(MemoryIndex(given, self.rotation))
+        target = max(policies.taper.target for policies in (self.policies, *(task.policies for task in self.tasks.values())))
+        if keep is not None and keep < target:
+            raise OptionError(f"keep {keep} is below {target}, the width that searches read to: keep at least {target}")
+        with atomic_folder(path, force=force) as folder:
+            self.save(folder / "model")
+            start, ladder = self.policies.choose().start, {*LADDER, *base.LADDER}
+            with PrefixIndex.create(folder, self.rotation, start=start, ladder=ladder, keep=keep, storage=storage) as index:
+                index.write(of_vectors(given) if isinstance(given, Vectors) else given)
+        return self.open(PrefixIndex(path))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Writes the model folder."""
@@ -134,6 +162,12 @@ class AdaWidth:
             return cls(rotation, policies, config["record"], frozenset(config["seen"]), tasks)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArtifactError(f"{path}: config.json and model.safetensors do not make a model ({error!r}): save it again") from None
+
+
+def open_index(path: str | Path, model: AdaWidth | None = None) -> Searcher:
+    """An index folder, ready to search with the model it was made with, or with another one of the same rotation."""
+    index = PrefixIndex(path)
+    return (AdaWidth.load(index.path / "model") if model is None else model).open(index)
 
 
 def _taught(

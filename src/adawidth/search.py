@@ -5,7 +5,8 @@ Written once over the verbs of an index; the same loop serves every policy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from .data import Floats, Hits, Rows, Vectors
 from .errors import DataError, OptionError
+from .index import PrefixIndex, View
 from .policies import Policy
 from .policies.choose import Policies
 from .rotation import Rotation
@@ -27,7 +29,7 @@ BATCH = 1_024  # queries carried through the stages together
 class Searcher:
     """Answers queries over an index with a model's rotation, policies and tasks. Safe for concurrent searches."""
 
-    index: Index
+    index: Index | PrefixIndex
     rotation: Rotation
     policies: Policies
     tasks: Mapping[str, TaskMap] = field(default_factory=dict)
@@ -44,10 +46,13 @@ class Searcher:
         start: int | None = None,
         shortlist: int = SHORTLIST,
         task: str | None = None,
+        where: str | None = None,
+        threads: int = 1,
     ) -> Hits:
         """The k best documents for each query (rows, or one 1-D vector): by the taper at quality .99 unless told otherwise.
 
         `task` names a query map and its policies: without it the one called "default" if there is one; "none" for no map.
+        `where` is a filter on metadata, for an index on disk. `threads` share the queries out among them.
         """
         if isinstance(queries, np.ndarray) and queries.ndim == 1:
             queries = queries[None]
@@ -58,7 +63,34 @@ class Searcher:
         policies = self.policies if picked is None else picked.policies
         turn = self.rotation.apply if picked is None else picked.query_map.apply
         chosen = policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k)
-        return by_stages(self.index, turn(vectors.all()), chosen, k, shortlist=shortlist)
+        index, turned = self._seen(where), turn(vectors.all())
+        size = min(BATCH, -(-len(turned) // max(1, threads)))
+        parts = [turned[start : start + size] for start in range(0, len(turned), size)]
+        if threads <= 1:
+            return _joined([answers(index, part, chosen, k, shortlist) for part in parts])
+        with ThreadPoolExecutor(threads) as pool:
+            return _joined(list(pool.map(lambda part: answers(index, part, chosen, k, shortlist), parts)))
+
+    def _seen(self, where: str | None) -> Index:
+        """What this search sees from its beginning to its end."""
+        if isinstance(self.index, PrefixIndex):
+            return self.index.view if where is None else self.index.view.where(where)
+        if where is not None:
+            raise OptionError("a filter needs metadata, which only an index on disk keeps: make one with model.index(documents, path=…)")
+        return self.index
+
+
+def answers(index: Index, queries: NDArray[np.float32], policy: Policy, k: int, shortlist: int) -> Hits:
+    """The policy's answers for rotated queries, by compiled code where there is some for index and policy."""
+    check_k(index, k)
+    hits = index.answer(queries, policy, k, min(max(shortlist, k), len(index.documents))) if isinstance(index, View) else None
+    return by_stages(index, queries, policy, k, shortlist=shortlist) if hits is None else hits
+
+
+def check_k(index: Index, k: int) -> None:
+    """Refuses a k that there are not enough documents for."""
+    if not 1 <= k <= len(index.documents):
+        raise OptionError(f"k = {k} is not between 1 and the number of documents, {len(index.documents)}")
 
 
 def exhaustive(index: Index, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Hits:
@@ -78,8 +110,7 @@ def by_stages(
     candidates: Rows | None = None,
 ) -> Hits:
     """The policy's answers for rotated queries. `candidates` (Q, C) replaces the scan: stage 1 then ranks those."""
-    if not 1 <= k <= len(index.documents):
-        raise OptionError(f"k = {k} is not between 1 and the number of documents, {len(index.documents)}")
+    check_k(index, k)
     shortlist = min(max(shortlist, k), len(index.documents))
     done: list[Stage] = []
     for start in range(0, len(queries), BATCH):
@@ -96,6 +127,12 @@ def by_stages(
         np.concatenate([stage.mean_widths for stage in done]),
         index.documents,
     )
+
+
+def _joined(parts: Sequence[Hits]) -> Hits:
+    """Answers to some queries and to the following ones, as one."""
+    rows, scores, widths = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "scores", "widths"))
+    return Hits(rows, scores, widths, parts[0].documents)
 
 
 def run(stage: Stage, policy: Policy) -> Stage:

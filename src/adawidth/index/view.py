@@ -1,0 +1,339 @@
+"""What one search sees: the documents of an index folder at one commit, restricted by a filter where there is one.
+
+Nothing of a view changes, whatever is committed meanwhile, so that a search that takes several steps takes them all over the same
+documents. Rows are those of all segments, one after the other; removed documents keep theirs and are never found.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import kernels
+from ..data import BLOCK, Hits, Id, Rows, Vectors, unit
+from ..errors import ArtifactError, OptionError
+from ..policies import Policy
+from ..stage import Decision, Stage
+from .filter import parse
+from .fused import Rescorer, fusible
+from .manifest import Document, Manifest
+from .memory import prefix_norms
+from .segment import Bools, Segment, inverse_norms
+
+SCORES = 16_000_000  # at most this many scores are held at a time while scanning
+MORE = 16  # candidates beyond those wanted, as codes round otherwise than rows do, and for a query's own document
+FILTERS = 32  # answers to filters that are kept
+
+Floats32 = NDArray[np.float32]
+
+
+class View:
+    """An index folder at one commit. Safe for concurrent searches."""
+
+    def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
+        self.manifest = manifest
+        self.segments = tuple(segments)
+        self.firsts = [0, *np.cumsum([len(segment) for segment in segments]).tolist()]
+        self.alive = np.ones(self.firsts[-1], np.bool_)
+        for segment, first in zip(self.segments, self.firsts, strict=False):
+            self.alive[first : first + len(segment)] = ~np.isin(segment.numbers, manifest.removed, assume_unique=True)
+        self.checked = False  # whether all documents' texts have been read and found sound
+        self._allowed = self.alive
+        self._filters: dict[str, Bools] = {}
+        self._norms: dict[int, Floats32] = {}
+        self._blocks: dict[tuple[int, int, bool], Floats32] = {}
+
+    @cached_property
+    def documents(self) -> Vectors:
+        """The documents' ids, in row order."""
+        return Names.of_segments(self.segments, self.firsts, self.width, int(self.alive.sum()))
+
+    @property
+    def width(self) -> int:
+        """The widest that can be read: the coordinates kept."""
+        return self.manifest.head.settings.width
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the rotation that the documents are under."""
+        return self.manifest.head.settings.fingerprint
+
+    def where(self, text: str) -> View:
+        """The same with only the documents whose metadata meet a filter."""
+        condition = parse(text)
+        allowed = self._filters.get(text)
+        if allowed is None:
+            if not self.checked:
+                self.manifest.check()
+                self.checked = True
+            numbers = self.manifest.matching(*condition)
+            meets = [np.isin(segment.numbers, numbers, assume_unique=True) for segment in self.segments]
+            allowed = self.alive & np.concatenate([np.empty(0, np.bool_), *meets])
+            if len(self._filters) < FILTERS:
+                self._filters[text] = allowed
+        restricted = copy(self)
+        restricted._allowed = allowed
+        return restricted
+
+    def texts(self, rows: Rows) -> list[Document]:
+        """What is known of the documents in these rows."""
+        numbers = [int(self.segments[place].numbers[row]) for place, row in map(self._locate, rows.tolist())]
+        found = self.manifest.documents_of(numbers)
+        return [found[number] for number in numbers]
+
+    def vectors(self, rows: Rows) -> Floats32:
+        """The documents in these rows as they are kept: rotated, cut, rounded to float16. (n, m)"""
+        return self._take(rows, 0, self.width)
+
+    def rows_of(self, numbers: Sequence[int]) -> Rows:
+        """The rows of documents by their numbers."""
+        every = np.concatenate([np.empty(0, np.int64), *(segment.numbers for segment in self.segments)])  # ascending
+        rows = np.searchsorted(every, numbers)
+        if (every[np.minimum(rows, len(every) - 1)] != numbers).any():
+            raise self.manifest.damaged("it names documents that no segment has")
+        return rows
+
+    def answer(self, queries: Floats32, policy: Policy, k: int, shortlist: int) -> Hits | None:
+        """What search.by_stages answers, in compiled code; none where the policy can't be compiled."""
+        if not fusible(policy) or not self.segments:
+            return None
+        if len(self.segments) == 1 and self._coded(self.segments[0], policy.start):
+            candidates = self._candidates(queries, policy.start, shortlist, None)
+        else:
+            candidates = self.search(queries, policy.start, shortlist).candidates
+        self._check(candidates)
+        found = self._rescorer.answer(queries, candidates, policy, k)
+        return Hits(found.rows, found.scores, found.widths, self.documents)
+
+    def search(self, queries: Floats32, width: int, k: int, own: Rows | None = None) -> Stage:
+        """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned.
+
+        At the width of the codes, and below it where they are not exact, these find the candidates; at any other, all rows are read.
+        """
+        k = min(k, len(self.alive))
+        candidates = self._candidates(queries, width, k + MORE, own)
+        stage = self.open(queries, candidates, width)
+        ties = np.where(stage.alive, self.documents.tie_rank[candidates], np.iinfo(np.int64).max)
+        order = np.lexsort((ties, -stage.scores), axis=1)[:, :k]
+        return self._stage(queries, np.take_along_axis(candidates, order, axis=1), np.take_along_axis(stage.sums, order, axis=1), width)
+
+    def open(self, queries: Floats32, candidates: Rows, width: int) -> Stage:
+        """Given candidates, read to this width."""
+        self._check_width(width)
+        sums = np.zeros(candidates.shape, np.float32)
+        begin = np.zeros(len(queries), np.int64)
+        self._extend(queries, candidates, candidates >= 0, begin, np.full_like(begin, width), sums)
+        return self._stage(queries, candidates, sums, width)
+
+    def rescore(self, stage: Stage, decision: Decision) -> Stage:
+        """The kept candidates' partial sums extended to the decision's widths."""
+        self._check_width(int(decision.widths.max(initial=0)))
+        keep, widths = decision.keep & stage.alive, decision.widths
+        moving = keep & (widths > stage.widths)[:, None]
+        sums, scores = stage.sums.copy(), stage.scores.copy()
+        self._extend(stage.queries, stage.candidates, keep, stage.widths, widths, sums)
+        for width in np.unique(widths[widths > stage.widths]).tolist():
+            here = moving & (widths == width)[:, None]
+            scale = self.norms(width)[stage.candidates] * prefix_norms(stage.queries, width)[:, None]
+            scores[here] = sums[here] / scale[here]
+        return Stage(
+            index=self,
+            queries=stage.queries,
+            candidates=stage.candidates,
+            sums=sums,
+            scores=scores,
+            alive=keep,
+            last=np.where(moving, widths[:, None], stage.last),
+            widths=widths,
+            coordinates=stage.coordinates + moving.sum(axis=1) * (widths - stage.widths),
+        )
+
+    def norms(self, width: int) -> Floats32:
+        """Length of every document's prefix. (N,)"""
+        self._check_width(width)
+        if width not in self._norms:
+            ladder = self.manifest.head.settings.ladder
+            if width in ladder:
+                inverse = [segment.inverse[:, ladder.index(width)] for segment in self.segments]
+            else:
+                inverse = [inverse_norms(part, (width,))[:, 0] for part in self._scan()]
+            self._norms[width] = np.concatenate([np.empty(0, np.float32), *(np.reciprocal(part) for part in inverse)])
+        return self._norms[width]
+
+    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> Floats32:
+        """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
+        self._check_width(end)
+        key = (begin, end, centred)
+        if key not in self._blocks:
+            middle = self.centre[begin:end] if centred else np.zeros(end - begin, np.float32)
+            lengths = [np.linalg.norm(part[:, begin:end] - middle, axis=1) for part in self._scan()]
+            self._blocks[key] = np.concatenate([np.empty(0, np.float32), *lengths])
+        return self._blocks[key]
+
+    @cached_property
+    def centre(self) -> Floats32:
+        """Mean of all documents. (m,)"""
+        total = sum((segment.total for segment in self.segments), np.zeros(self.width))
+        total = total - self._take(np.flatnonzero(~self.alive), 0, self.width).sum(axis=0, dtype=np.float64)
+        return np.asarray(total / max(1, int(self.alive.sum())), np.float32)
+
+    @cached_property
+    def _rescorer(self) -> Rescorer:
+        return Rescorer([segment.rows for segment in self.segments], self.norms, self.documents.tie_rank)
+
+    def _coded(self, segment: Segment, width: int) -> bool:
+        start = self.manifest.head.settings.start
+        return width == start or (width < start and segment.entry.storage != "flat")
+
+    def _candidates(self, queries: Floats32, width: int, k: int, own: Rows | None) -> Rows:
+        """At least the k best documents of every query, in any order, -1 where there are fewer. (Q, C)"""
+        start = self.manifest.head.settings.start
+        prefix = unit(queries[:, :start])
+        found = [np.empty((len(queries), 0), np.int64)]
+        for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
+            allowed = None if self._allowed[first:last].all() else self._allowed[first:last]
+            if self._coded(segment, width):
+                rows = segment.codes.search(prefix, min(k, len(segment)), allowed)
+                if ((rows < -1) | (rows >= len(segment))).any():
+                    raise ArtifactError(f"{segment.path}: damaged: its codes name rows that it does not have; index the documents again")
+            else:
+                rows = self._best(segment, queries, width, min(k, len(segment)), allowed)
+            found.append(np.where(rows >= 0, rows + first, -1))
+        candidates = np.concatenate(found, axis=1)
+        if own is not None:
+            candidates[candidates == own[:, None]] = -1
+        return candidates
+
+    def _best(self, segment: Segment, queries: Floats32, width: int, k: int, allowed: Bools | None) -> Rows:
+        """The k best of a segment by reading all of its rows. (Q, k)"""
+        self._check_width(width)
+        segment.check()
+        wanted, ties = np.ascontiguousarray(queries[:, :width]), segment.arrays["places"].astype(np.int64)
+        lengths = self.norms(width)[self.firsts[self.segments.index(segment)] :][: len(segment)]
+        found, scores = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0), np.float32)
+        step = max(1, min(BLOCK, SCORES // max(1, len(queries))))
+        for start in range(0, len(segment), step):
+            part = slice(start, start + step)
+            here = wanted @ segment.rows[part, :width].astype(np.float32).T / lengths[part]  # (Q, rows)
+            if allowed is not None:
+                here[:, ~allowed[part]] = -np.inf
+            best = kernels.top_k(here, ties[part], k)
+            scores = np.concatenate([scores, np.take_along_axis(here, best, axis=1)], axis=1)
+            found = np.concatenate([found, best + start], axis=1)
+            order = np.lexsort((ties[found], -scores), axis=1)[:, :k]
+            scores, found = np.take_along_axis(scores, order, axis=1), np.take_along_axis(found, order, axis=1)
+        return np.where(scores > -np.inf, found, -1)
+
+    def _extend(self, queries: Floats32, candidates: Rows, keep: Bools, begin: Rows, end: Rows, sums: Floats32) -> None:
+        """Adds coordinates begin[q] to end[q] to the partial sums of the kept candidates, in place."""
+        for q in np.flatnonzero(end > begin).tolist():
+            columns, a, b = np.flatnonzero(keep[q]), int(begin[q]), int(end[q])
+            rows = self._take(candidates[q, columns], a, b)
+            places, total = np.arange(len(columns))[None], np.zeros((1, len(columns)), np.float32)
+            edges = np.zeros(1, np.int64), np.full(1, b - a)
+            kernels.extend(queries[q : q + 1, a:b], rows, places, np.ones_like(places, np.bool_), *edges, total)
+            sums[q, columns] += total[0]
+
+    def _take(self, rows: Rows, begin: int, end: int) -> Floats32:
+        """Coordinates `begin` to `end` of these rows, checked. (n, m)"""
+        taken = np.empty((len(rows), end - begin), np.float32)
+        for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
+            here = np.flatnonzero((rows >= first) & (rows < last))
+            segment.check(rows[here] - first)
+            taken[here] = segment.rows[rows[here] - first, begin:end]
+        return taken
+
+    def _check(self, candidates: Rows) -> None:
+        rows = candidates[candidates >= 0]
+        for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
+            segment.check(rows[(rows >= first) & (rows < last)] - first if len(self.segments) > 1 else rows)
+
+    def _scan(self) -> Iterator[Floats32]:
+        """All rows, checked, some at a time."""
+        for segment in self.segments:
+            segment.check()
+            for start in range(0, len(segment), BLOCK):
+                yield segment.rows[start : start + BLOCK].astype(np.float32)
+
+    def _stage(self, queries: Floats32, candidates: Rows, sums: Floats32, width: int) -> Stage:
+        alive = candidates >= 0
+        scores = sums / (self.norms(width)[candidates] * prefix_norms(queries, width)[:, None])
+        return Stage(
+            index=self,
+            queries=queries,
+            candidates=candidates,
+            sums=sums,
+            scores=np.where(alive, scores, -np.inf).astype(np.float32),
+            alive=alive,
+            last=np.where(alive, width, 0),
+            widths=np.full(len(queries), width, np.int64),
+            coordinates=alive.sum(axis=1) * width,
+        )
+
+    def _check_width(self, width: int) -> None:
+        if width > self.width:
+            raise OptionError(
+                f"width {width} is asked for, but the index keeps {self.width} coordinates: "
+                f"ask for at most {self.width}, or index again with a larger --keep"
+            )
+
+    def _locate(self, row: int) -> tuple[int, int]:
+        place = bisect_right(self.firsts, row) - 1
+        return place, row - self.firsts[place]
+
+
+class _Ids(Sequence[Id]):
+    """Ids of documents, decoded when they are asked for."""
+
+    def __init__(self, segments: Sequence[Segment], firsts: Sequence[int]) -> None:
+        self._segments = segments
+        self._firsts = firsts
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[i] for i in range(*row.indices(len(self)))]
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        place = bisect_right(self._firsts, row) - 1
+        return self._segments[place].id_of(row - self._firsts[place])
+
+
+@dataclass(frozen=True, eq=False)
+class Names(Vectors):
+    """Ids of an index's documents; the vectors are in the index, not here. Its length is the number of documents not removed."""
+
+    segments: tuple[Segment, ...] = ()
+    firsts: tuple[int, ...] = (0,)
+    alive: int = 0
+
+    @classmethod
+    def of_segments(cls, segments: Sequence[Segment], firsts: Sequence[int], width: int, alive: int) -> Names:
+        """Those of some segments' documents."""
+        nothing = np.broadcast_to(np.float16(np.nan), (firsts[-1], width))
+        return cls(nothing, _Ids(segments, firsts), "index", None, tuple(segments), tuple(firsts), alive)
+
+    def __len__(self) -> int:
+        return self.alive
+
+    @cached_property
+    def tie_rank(self) -> NDArray[np.int64]:
+        """Place of each row when ids are sorted descending: merged from the segments' own orders."""
+        if len(self.segments) == 1:
+            return self.segments[0].arrays["places"].astype(np.int64)
+        orders = [np.argsort(segment.arrays["places"]) + first for segment, first in zip(self.segments, self.firsts, strict=False)]
+        ids = list(self.ids)
+        order = sorted(np.concatenate([np.empty(0, np.int64), *orders]).tolist(), key=ids.__getitem__, reverse=True)
+        rank = np.empty(len(ids), np.int64)
+        rank[order] = np.arange(len(ids))
+        return rank

@@ -1,0 +1,47 @@
+"""A small index on disk, made without a fit: documents of width 64 with titles, texts and metadata."""
+
+from pathlib import Path
+
+import numpy as np
+
+from adawidth.artifact import write_model
+from adawidth.data import unit
+from adawidth.index import PrefixIndex
+from adawidth.rotation import Rotation
+
+DOCUMENTS, WIDTH = 300, 64
+ROTATION = Rotation.random(WIDTH, seed=1)
+LADDER = (16, 32, 48, 64)
+
+
+def vectors(count: int = DOCUMENTS, seed: int = 0) -> np.ndarray:
+    return unit(np.random.default_rng(seed).standard_normal((count, WIDTH)))
+
+
+def empty(path: Path, **options: object) -> PrefixIndex:
+    """An index without documents."""
+    path.mkdir()
+    write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# card\n")
+    return PrefixIndex.create(path, ROTATION, start=32, ladder=LADDER, **options)  # type: ignore[arg-type]
+
+
+def known(row: int) -> dict[str, object]:
+    """The metadata of a document."""
+    return {"lang": ["en", "de", "fr"][row % 3], "year": 2000 + row % 30, "open": row % 2 == 0, "score": row / 7, "in": {"part": row % 5}}
+
+
+def fill(index: PrefixIndex) -> None:
+    """300 documents, d0 to d299."""
+    rows = range(DOCUMENTS)
+    index.add(
+        vectors(),
+        [f"d{row}" for row in rows],
+        titles=[f"title {row}" for row in rows],
+        texts=[f"text of {row}, ünïcode" for row in rows],
+        metadata=[known(row) for row in rows],
+    )
+
+
+def kept(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
+    """What an index keeps of an encoder's vectors."""
+    return ROTATION.apply(values, width).astype(np.float16).astype(np.float32)
