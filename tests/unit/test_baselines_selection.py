@@ -156,8 +156,9 @@ def test_the_target_on_a_worked_example() -> None:
     batch = Batch(queries, documents, torch.tensor([[1.0, 0.0, 0.0, 1.0]]))
     worth = np.array([0.8, 0.6, 0]) * (np.array([0.8, 0, 0.4]) - np.array([0, 0.8, 0.4]))  # all others are among the nearest 16
     standard = (worth - worth.mean()) / worth.std(ddof=1)
-    for tau in (0.5, 2.0):
-        np.testing.assert_allclose(target(batch, tau)[0], np.exp(standard / tau) / np.exp(standard / tau).sum(), atol=1e-5)
+    found = target(batch, torch.tensor([0.5, 2.0])[:, None, None])
+    for tau, shares in zip((0.5, 2.0), found[:, 0], strict=True):
+        np.testing.assert_allclose(shares, np.exp(standard / tau) / np.exp(standard / tau).sum(), atol=1e-5)
 
 
 def test_what_is_learned_to_select_is_better_than_the_leading_coordinates(collection: Dataset) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from .base import documents_of, fitted
 from .descent import STEPS, Batch, Ground, descend
 from .masked import NEGATIVES, Asked, Importance, Mask, Masked
 
-Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # (D, D), (D,)
+Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # (D, D), (1, D)
 
 
 class LearningToSelect(Masked):
@@ -29,25 +28,24 @@ class LearningToSelect(Masked):
     DECAY = 1e-4
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
-        """Learns the layer at every temperature, keeps the best on dev; returns itself."""
-        ground, dev, rng = Ground.of(learning, seed), Asked.on_dev(learning, seed), np.random.default_rng(seed)
-        found = [self._learned(tau, dev, ground.batches(rng)) for tau in self.TAUS]
-        self.layer = max(found, key=lambda layer: self.worth(dev, foretold(dev, layer)))
-        return super().fit(learning, seed)
-
-    def _learned(self, tau: float, dev: Asked, batches: Iterator[Batch]) -> Layer:
-        """The layer at the best look on dev."""
-        width = dev.index.width
-        matrix, bias = torch.zeros(width, width, requires_grad=True), torch.zeros(width, requires_grad=True)
-        layer = matrix.detach().numpy(), bias.detach().numpy()  # the same memory
+        """Learns a layer at every temperature, side by side on the same batches, and keeps the best on dev; returns itself."""
+        ground, dev = Ground.of(learning, seed), Asked.on_dev(learning, seed)
+        width, taus = ground.task.width, torch.tensor(self.TAUS)[:, None, None]
+        matrices = torch.zeros(len(taus), width, width, requires_grad=True)
+        biases = torch.zeros(len(taus), 1, width, requires_grad=True)
+        layers: list[Layer] = list(zip(matrices.detach().numpy(), biases.detach().numpy(), strict=True))  # the same memory
 
         def loss(batch: Batch) -> Tensor:
-            shares = functional.log_softmax(functional.linear(batch.queries, matrix, bias), dim=1)
-            return functional.kl_div(shares, target(batch, tau), reduction="batchmean")
+            shares = functional.log_softmax(batch.queries @ matrices.mT + biases, dim=-1)
+            return functional.kl_div(shares, target(batch, taus), reduction="sum") / len(batch.queries)
 
-        steps = STEPS // len(self.TAUS)
-        descend([matrix, bias], loss, lambda: self.worth(dev, foretold(dev, layer)), batches, steps=steps, decay=self.DECAY)
-        return layer
+        def worth(layer: Layer) -> float:
+            return self.worth(dev, foretold(dev, layer))
+
+        batches, steps = ground.batches(np.random.default_rng(seed)), STEPS // len(taus)
+        descend([matrices, biases], loss, lambda: max(map(worth, layers)), batches, steps=steps, decay=self.DECAY)
+        self.layer = max(layers, key=worth)
+        return super().fit(learning, seed)
 
     def importance(self, asked: Asked) -> Importance:
         """What the layer makes of the query"""
@@ -109,8 +107,8 @@ def foretold(asked: Asked, layer: Layer) -> Importance:
     return asked.vectors @ matrix.T + bias
 
 
-def target(batch: Batch, tau: float) -> Tensor:
-    """Share of each coordinate in q ⊙ (mean of the relevant documents − mean of the batch's nearest others). (B, D)
+def target(batch: Batch, tau: Tensor) -> Tensor:
+    """Share of each coordinate in q ⊙ (mean of the relevant documents − mean of the batch's nearest others). (B, D), by τ
 
     Standardised query by query before the softmax: raw products are about a thousandth and would all weigh the same.
     """
@@ -123,4 +121,4 @@ def target(batch: Batch, tau: float) -> Tensor:
     relevant /= batch.relevant.sum(dim=1, keepdim=True)
     worth = batch.queries * (relevant - refused)
     spread = worth.std(dim=1, keepdim=True).clamp(min=1e-12)
-    return torch.softmax((worth - worth.mean(dim=1, keepdim=True)) / (tau * spread), dim=1)
+    return torch.softmax((worth - worth.mean(dim=1, keepdim=True)) / (tau * spread), dim=-1)

@@ -31,7 +31,7 @@ MEMORY = 5_000  # rows of former batches, queries and documents
 ANCHORS = 32  # rows of a batch that look for neighbours there
 NEIGHBOURS = 10
 TAUS = (1.0, 0.2)  # temperature of the choice, from the first to the last gradient step
-RATE = 1e-4
+RATE = 1e-4  # a map that turns faster soon loses what frozen vectors knew of documents without labels
 SCALE = 1_000.0  # of logits to their weights: they have to outgrow the noise in a few hundred gradient steps
 SAME = 1 - 1e-5  # cosine from which a neighbour is the row itself
 
