@@ -23,14 +23,14 @@ TEXTS = ["a cat sat on the mat", "", "stock prices fell", "the cat was sitting o
         ("Qwen/Qwen3-Embedding-0.6B", "Instruct: {instruction}\nQuery:", "", "lasttoken"),
         ("nomic-embed-text-v1.5", "search_query: ", "search_document: ", "mean"),
         ("bge-large-en-v1.5", PASSAGES, "", "cls"),
-        ("Qwen3-VL-Embedding-2B", "{instruction}", "Represent the user's input.", None),
+        ("Qwen3-VL-Embedding-2B", "{instruction}", "Represent the user's input.", "lasttoken"),
         ("e5-base-v2", "query: ", "passage: ", "mean"),
         ("ALL-MiniLM-L6-v2", "", "", "mean"),
         ("models/snowflake-arctic-embed-m-v1.5", PASSAGES, "", "cls"),
         ("mxbai", PASSAGES, "", "cls"),
     ],
 )
-def test_what_encoders_are_given(name: str, query: str, document: str, pooling: str | None) -> None:
+def test_what_encoders_are_given(name: str, query: str, document: str, pooling: str) -> None:
     preset = preset_of(name)
     assert preset is not None
     assert (preset.query, preset.document, preset.pooling) == (query, document, pooling)

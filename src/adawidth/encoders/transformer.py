@@ -52,8 +52,11 @@ class Transformer:
 
     def encode(self, inputs: Sequence[Input], role: Role) -> NDArray[np.float32]:
         """Unit vectors, on whichever device the model is."""
-        if not all(isinstance(text, str) for text in inputs) and "image" not in self._model.modalities:
+        images = [given["image"] for given in inputs if not isinstance(given, str)]
+        if images and "image" not in self._model.modalities:
             raise DataError(f"{self.name} reads no images: choose an encoder that does with --model, as qwen3-vl")
+        if missing := [image for image in images if not Path(image).is_file()]:
+            raise DataError(f"{missing[0]}: there is no such image; {len(missing)} of {len(images)} are not there")
         adapters = self._preset.adapters if self._preset else None
         options = {"task": adapters[role == "document"]} if adapters else {}
         vectors = self._model.encode(
