@@ -4,11 +4,12 @@
     rec    |f(x)|                        queries and documents
     pred   |q̂_i − g(d̂_j)|             g, a second network, tells the query from its relevant document; for training alone
 
-The weight of rec and pred is chosen on dev at the encoder width; narrower networks learn with that one.
+The weight of rec and pred and the learning rate are chosen on dev at the encoder width; narrower networks learn with these.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Self
 
 import numpy as np
@@ -20,8 +21,8 @@ from .base import Encoding, Role, fitted
 from .descent import Batch, Ground, descend
 from .residual import Network, prefix_scores, rank_loss
 
-WEIGHTS = (0.1, 0.0, 1.0)
-CHOOSING = 0.45  # share of the steps that the choice of the weight takes; the narrower widths share the others
+SETTINGS = tuple(product((0.1, 0.0, 1.0), (1e-4, 3e-4)))  # weight and rate; at 1e-3 nothing that is learned holds on dev
+CHOOSING = 0.45  # share of the steps that the choice takes; the narrower widths share the others
 
 
 class SearchAdaptor(Encoding):
@@ -34,10 +35,10 @@ class SearchAdaptor(Encoding):
         ground = Ground.of(learning, seed)
         *narrower, whole = ground.widths
         choosing = round(CHOOSING * ground.steps)
-        trials = [(weight, *_learned(ground, whole, weight, choosing // len(WEIGHTS), seed)) for weight in WEIGHTS]
-        weight, network, _ = max(trials, key=lambda trial: trial[2])
+        trials = [(setting, *_learned(ground, whole, *setting, choosing // len(SETTINGS), seed)) for setting in SETTINGS]
+        setting, network, _ = max(trials, key=lambda trial: trial[2])
         steps = (ground.steps - choosing) // max(1, len(narrower))
-        self.networks = {m: _learned(ground, m, weight, steps, seed)[0] for m in narrower} | {whole: network}
+        self.networks = {m: _learned(ground, m, *setting, steps, seed)[0] for m in narrower} | {whole: network}
         return self
 
     def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
@@ -58,7 +59,7 @@ class SearchAdaptor(Encoding):
         return networks[min(m for m in networks if m >= width)]
 
 
-def _learned(ground: Ground, width: int, weight: float, steps: int, seed: int) -> tuple[Network, float]:
+def _learned(ground: Ground, width: int, weight: float, rate: float, steps: int, seed: int) -> tuple[Network, float]:
     """A network for one width, and what it is worth on dev there."""
     network, predictor = Network(ground.task.width, seed), Network(ground.task.width, seed + 1)
 
@@ -74,7 +75,6 @@ def _learned(ground: Ground, width: int, weight: float, steps: int, seed: int) -
         return total + weight * (predicted + q_change.abs().mean() + d_change.abs().mean())
 
     weights = [*network.parameters(), *(predictor.parameters() if weight else ())]
-    worth = descend(
-        weights, loss, lambda: ground.look(network.adapt, widths=(width,)), ground.batches(np.random.default_rng(seed)), steps=steps
-    )
+    batches = ground.batches(np.random.default_rng(seed))
+    worth = descend(weights, loss, lambda: ground.look(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
     return network, worth
