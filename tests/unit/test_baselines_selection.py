@@ -190,6 +190,7 @@ def test_steps_halve_down_to_the_widths_that_are_learned_at() -> None:
     assert step_widths(768) == (768, 384, 256, 128, 64, 32)
     assert step_widths(1024) == (1024, 512, 256, 128, 64, 32)
     assert step_widths(64) == (64, 32)
+    assert step_widths(32) == (32,)
 
 
 def test_the_choice_is_hard_and_its_gradient_flows() -> None:
@@ -212,7 +213,8 @@ def test_steps_that_only_choose_make_one_permutation() -> None:
     eye, zero = np.eye(4, dtype=np.float32), np.zeros(4, np.float32)
     first = Step(eye, zero, np.array([2, 0, 3, 1]), 3)
     second = Step(eye[:3, :3], zero[:3], np.array([1, 2, 0]), 1)
-    np.testing.assert_array_equal(permutation([first, second]), [0, 3, 2, 1])
+    np.testing.assert_array_equal(permutation([first, second], 4), [0, 3, 2, 1])
+    np.testing.assert_array_equal(permutation([], 4), range(4))
 
 
 def test_the_memory_forgets_the_oldest_and_leaves_a_row_itself_out() -> None:

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from ..data import Floats, Learning, Rows, unit
 from ..rotation import Rotation
+from ..training.rotation import LOOKED_AT
 from ..training.task import Task
 from .base import Encoding, Role, Rotated, fitted
 from .descent import STEPS, WIDTHS, Batch, Ground, descend
@@ -95,8 +96,8 @@ class NestedSMEC(Rotated):
         return sum(step_widths(fitted(self, self.rotation).width)[:-1])
 
     def _found(self, learning: Learning, seed: int) -> Rotation:
-        steps = learned(Ground.of(learning, seed), seed, mapped=False)
-        return Rotation(np.eye(learning.documents.width, dtype=np.float32)[permutation(steps)], "smec")
+        steps, width = learned(Ground.of(learning, seed), seed, mapped=False), learning.documents.width
+        return Rotation(np.eye(width, dtype=np.float32)[permutation(steps, width)], "smec")
 
 
 def step_widths(width: int) -> tuple[int, ...]:
@@ -107,10 +108,10 @@ def step_widths(width: int) -> tuple[int, ...]:
     return (*halves, *(m for m in reversed(WIDTHS) if m < width))
 
 
-def permutation(steps: list[Step]) -> Rows:
+def permutation(steps: list[Step], width: int) -> Rows:
     """All coordinates, those first that went furthest, each step's own by their logits."""
-    order = steps[0].order
-    for step in steps[1:]:
+    order = np.arange(width)
+    for step in steps:
         order = np.concatenate([order[: len(step.order)][step.order], order[len(step.order) :]])
     return order
 
@@ -148,12 +149,13 @@ def learned(ground: Ground, seed: int, *, mapped: bool) -> list[Step]:
     steps: list[Step] = []
     widths = step_widths(ground.task.width)
     for before, width in pairwise(widths):
-        here = replace(ground, task=carrying(ground.task, steps), looked_at=carrying(ground.looked_at, steps))
-        steps.append(Lesson(here, before, width, STEPS // (len(widths) - 1), mapped=mapped, seed=seed).learn())
+        task = carrying(ground.task, steps)
+        here = Ground(task, task.without_dev_beyond(LOOKED_AT))
+        steps.append(StepInTraining(here, before, width, STEPS // (len(widths) - 1), mapped=mapped, seed=seed).learn())
     return steps
 
 
-class Lesson:
+class StepInTraining:
     """What one step learns, over rows that are its input and, behind it, the frozen vector."""
 
     def __init__(self, ground: Ground, before: int, width: int, steps: int, *, mapped: bool, seed: int) -> None:
