@@ -161,8 +161,16 @@ def test_a_comparison(collection: Dataset, model: AdaWidth) -> None:
         "protocol": "exhaustive",
         "measure": "nDCG@10",
     }
-    names = {"method", "seed", "width", "nDCG@10", "unseen", "parameters", "fit_seconds", "stored_floats_per_document"}
-    assert all(set(row) == names for row in result["results"])
+    names = {"method", "seed", "width", "nDCG@10", "unseen", "mean_width", "multiply_adds"}
+    names |= {"parameters", "fit_seconds", "stored_floats_per_document"}
+    assert all(set(row) - {"spent"} == names for row in result["results"])
+    for row in result["results"]:
+        m = WIDTH if row["width"] == "full" else row["width"]
+        assert row["mean_width"] <= m
+        assert ("spent" in row) == (row["method"] == "adawidth" and m > 32)
+        assert sum(row.get("spent", {"": 60}).values()) == 60
+        if row["method"] == "truncation":
+            assert row["multiply_adds"] == m * DOCUMENTS
     assert [(row["method"], row["seed"], row["width"]) for row in result["results"]] == [
         *((method, seed, width) for method in ("truncation", "random") for seed in (0, 1) for width in (32, "full")),
         ("adawidth", 0, 32),

@@ -21,7 +21,10 @@ def add(app: typer.Typer) -> None:
 def compare(
     dataset: DatasetPath,
     encoder: Encoder = None,
-    methods: Annotated[str, typer.Option("--methods", help="Methods, with commas between them.")] = "truncation,random,pca,kyfan,adawidth",
+    methods: Annotated[
+        str | None,
+        typer.Option("--methods", help="Methods, with commas between them; all: every one.  [default: ten of them]", show_default=False),
+    ] = None,
     widths: Annotated[
         str | None, typer.Option("--widths", help="Widths, with commas.  [default: 32,64,128,256,full]", show_default=False)
     ] = None,
@@ -34,13 +37,15 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Fit several methods and rank a split's queries at several widths with each."""
+    from ..baselines import REGISTRY
+    from ..evaluation.compare import METHODS
     from ..evaluation.compare import compare as compared
     from ..evaluation.widths import parse_widths
     from ..formats import atomic_folder, load_dataset
 
     if out is not None:
         refuse_existing(out, force)
-    asked = [name for name in methods.replace(",", " ").split() if name]
+    asked = list(METHODS) if methods is None else list(REGISTRY) if methods == "all" else methods.replace(",", " ").split()
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
     parsed = None if widths is None else parse_widths(widths)
     result = compared(data, asked, widths=parsed, seeds=seeds, split=split, labels=labels_of(no_labels)).to_json()

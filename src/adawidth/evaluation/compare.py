@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .. import metrics
 from ..baselines import REGISTRY, Baseline, baseline
-from ..baselines.adawidth import AdaWidthTaper
 from ..data import Dataset, Hits, Learning, Queries
 from ..errors import OptionError
 from ..index import MemoryIndex
@@ -24,7 +23,18 @@ from ..search import exhaustive
 from .points import Mask, on_unseen, unseen_queries
 from .widths import FULL, Width, in_numbers, usable_widths
 
-METHODS = ("truncation", "random", "pca", "kyfan", "adawidth")
+METHODS = (
+    "truncation",
+    "pca",
+    "kyfan",
+    "matryoshka-adaptor",
+    "smec",
+    "learning-to-select",
+    "funnel",
+    "int8",
+    "adawidth",
+    "adawidth-query",
+)
 WIDTHS: tuple[Width, ...] = (32, 64, 128, 256, FULL)
 MEASURE = metrics.Measure("nDCG", 10)
 
@@ -140,7 +150,7 @@ def compare(
                 if isinstance(method, str):
                     rows += measured(name, seed, learning, queries, asked)
                 elif seed == 0:
-                    rows += measured(name, seed, learning, queries, asked, partial(AdaWidthTaper, method.rotation, method.policies.taper))
+                    rows += measured(name, seed, learning, queries, asked, partial(_as_it_is, method))
                 tick()
     width = dataset.documents.width
     frozen = exhaustive(MemoryIndex(dataset.documents, Rotation.identity(width)), queries.vectors.all(), width, MEASURE.k, queries.own)
@@ -155,6 +165,12 @@ def compare(
         float(_quality(frozen, queries).mean()),
         tuple(ordered),
     )
+
+
+def _as_it_is(model: AdaWidth) -> Baseline:
+    from ..baselines.adawidth import AdaWidthTaper  # loads what fits models, which a user with a fitted one need not have
+
+    return AdaWidthTaper(model.rotation, model.policies.taper)
 
 
 def spread_of(widths: NDArray[np.float64]) -> dict[str, int]:

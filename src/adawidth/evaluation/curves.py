@@ -1,4 +1,4 @@
-"""Quality against width, one curve a method, from the JSON that `evaluate` and `compare` print."""
+"""Quality against width, or against what it costs, one curve a method, from the JSON that `evaluate` and `compare` print."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 
 from .widths import AUTO, FROZEN, in_numbers
 
+WIDTH = "width (coordinates read per document)"
+
 
 @dataclass(frozen=True)
 class Curve:
-    """A method's quality at each width, widths ascending, with the spread over seeds (0 for one)."""
+    """A method's quality at each width or cost, ascending, with the spread over seeds (0 for one)."""
 
     name: str
-    widths: tuple[int, ...]
+    widths: tuple[float, ...]
     means: tuple[float, ...]
     sds: tuple[float, ...]
 
@@ -37,6 +39,7 @@ class Chart:
     spots: tuple[Spot, ...]
     frozen: float | None  # the frozen full-width figure, a line across
     encoder_width: int
+    axis: str = WIDTH
 
 
 def of_comparison(result: Mapping[str, Any]) -> Chart:
@@ -48,6 +51,24 @@ def of_comparison(result: Mapping[str, Any]) -> Chart:
     return Chart(
         result["measure"], tuple(_curve(name, points) for name, points in cells.items()), (), result["frozen"][result["measure"]], width
     )
+
+
+def of_costs(result: Mapping[str, Any], entry: str, axis: str, scale: float = 1.0) -> Chart:
+    """From the object of `compare --json`: quality against an entry of its results, mean over the seeds.
+
+    Points that cost more than another of the same method and are no better are left out: nobody would choose them.
+    """
+    width, measure = int(result["encoder_width"]), result["measure"]
+    means = {(cell["method"], str(cell["width"])): (cell["mean"], cell["sd"]) for cell in result["summary"]}
+    costs: dict[tuple[str, str], list[float]] = {}
+    for row in result["results"]:
+        costs.setdefault((row["method"], str(row["width"])), []).append(scale * row[entry])
+    curves = []
+    for method in dict.fromkeys(name for name, _ in means):
+        points = sorted((sum(spent) / len(spent), *means[key]) for key, spent in costs.items() if key[0] == method)
+        worth = [(x, mean, sd) for i, (x, mean, sd) in enumerate(points) if all(mean > before for _, before, _ in points[:i])]
+        curves.append(Curve(method, *zip(*worth, strict=True)))
+    return Chart(measure, tuple(curves), (), result["frozen"][measure], width, axis)
 
 
 def of_evaluation(result: Mapping[str, Any]) -> Chart:

@@ -22,6 +22,10 @@ svg text { font-family: inherit; }
 .keys { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; margin: 0 0 .4rem; padding: 0; font-size: .92rem; }
 .keys i, tbody th i { display: inline-block; width: .8rem; height: .8rem; border-radius: 50%; margin-right: .45rem;
   vertical-align: -.06rem; }
+i.other { background: var(--line); opacity: .55; }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
+details { margin: .4rem 0; }
+summary { cursor: pointer; }
 .keys i.dashed { width: 1.4rem; height: 0; border-radius: 0; border-top: 2px dashed var(--line); vertical-align: .25rem; }
 .keys i.spot { border-radius: 0; transform: rotate(45deg) scale(.8); background: var(--series-0); border: 1px solid var(--ink); }
 .scroll { overflow-x: auto; }
@@ -34,7 +38,7 @@ td b { font-weight: 650; }
 .steps .bar { width: 60%; }
 .bar i { display: block; height: .7rem; border-radius: .2rem; min-width: 2px; background: var(--series-0); }
 footer { margin-top: 2.5rem; font-size: .85rem; }
-@media (max-width: 36rem) { .wide { display: none; } .narrow { display: block; }
+@media (max-width: 36rem) { .wide { display: none; } .narrow { display: block; } .pair { grid-template-columns: 1fr; }
   body { padding-top: 1.25rem; } th, td { padding: .34rem .5rem; } }
 """
 

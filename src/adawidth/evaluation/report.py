@@ -1,4 +1,4 @@
-"""The report: one HTML file with the picture, the table and what a policy did. Needs no network and no script."""
+"""The report: one HTML file with pictures, the table, what queries spent and what a policy did. Needs no network and no script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .. import __version__
 from ..artifact import read_model
 from ..errors import ArtifactError, DataError
 from ..formats import atomic_file
-from .curves import Chart, of_comparison, of_evaluation, of_record
+from .curves import Chart, of_comparison, of_costs, of_evaluation, of_record
 from .page import PAGE, STYLE
 from .svg import draw, series
 from .widths import AUTO
@@ -48,7 +48,8 @@ def render(results: Results) -> str:
     """The page."""
     try:
         chart = _chart(results)
-        title, parts = _heading(results), [_picture(chart), _table(chart), *_policies(results)]
+        title = _heading(results)
+        parts = [_picture(chart), *_costs(results), _table(chart), *_spent(results), *_policies(results)]
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise ArtifactError(f"these results lack what a report shows ({error!r}): make them again") from None
     body = "\n".join(part for part in parts if part)
@@ -93,7 +94,7 @@ def _facts(results: Results) -> str:
 
 
 def _picture(chart: Chart) -> str:
-    keys = "".join(f'<li><i style="background: var(--series-{number})"></i>{escape(name)}</li>' for name, number in series(chart).items())
+    keys = _keys(chart)
     keys += "".join(f'<li><i class="spot"></i>{escape(spot.name)}, by stages</li>' for spot in chart.spots)
     keys += '<li><i class="dashed"></i>frozen encoder, full width</li>' if chart.frozen is not None else ""
     seeds = any(any(curve.sds) for curve in chart.curves)
@@ -104,19 +105,67 @@ def _picture(chart: Chart) -> str:
     )
 
 
+def _keys(chart: Chart) -> str:
+    """The legend: coloured curves by name, the grey ones by number."""
+    numbers = series(chart)
+    named = [f'<li><i style="background: var(--series-{n})"></i>{escape(name)}</li>' for name, n in numbers.items() if n is not None]
+    grey = sum(number is None for number in numbers.values())
+    return "".join(named) + (f'<li><i class="other"></i>{grey} other methods</li>' if grey else "")
+
+
+def _costs(results: Results) -> list[str]:
+    """Quality against bytes a document and against multiply-adds a query, side by side."""
+    if "summary" not in results or "multiply_adds" not in results["results"][0]:
+        return []
+    charts = [
+        of_costs(results, "stored_floats_per_document", "bytes stored per document", 4.0),
+        of_costs(results, "multiply_adds", "multiply-adds per query, scan included"),
+    ]
+    pictures = "".join(f"<div>{draw(chart, narrow=True)}</div>" for chart in charts)
+    return [
+        "<h2>What it costs</h2>"
+        f'<figure><div class="pair">{pictures}</div><figcaption>Colours as above. A method’s points that cost more and bring nothing are '
+        "left out.</figcaption></figure>"
+    ]
+
+
+def _spent(results: Results) -> list[str]:
+    """How differently queries spend: a histogram for each method that lets them, at the middle one of its widths."""
+    rows = [row for row in results.get("results", ()) if "spent" in row and row.get("seed") == 0]
+    parts = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == method]
+        row = mine[len(mine) // 2]
+        most = max(row["spent"].values())
+        bars = "".join(
+            f'<tr><th>to {bound}</th><td>{count:,}</td><td class="bar"><i style="width: {100 * count / most:.1f}%"></i></td></tr>'
+            for bound, count in row["spent"].items()
+        )
+        parts.append(
+            f"<details{' open' if method == 'adawidth' else ''}><summary>{escape(method)}, budget {escape(str(row['width']))}: "
+            f"mean width {row['mean_width']:.1f}</summary>"
+            '<table class="steps"><thead><tr><th>mean width of a query</th><th>queries</th><th></th></tr></thead>'
+            f"<tbody>{bars}</tbody></table></details>"
+        )
+    return ["<h2>What queries spend</h2>", *parts] if parts else []
+
+
 def _table(chart: Chart) -> str:
+    numbers = series(chart)
     widths = sorted({m for curve in chart.curves for m in curve.widths})
     best = {m: max(curve.means[curve.widths.index(m)] for curve in chart.curves if m in curve.widths) for m in widths}
-    head = "".join(f"<th>{m}</th>" for m in widths)
-    size = "".join(f"<td>{4 * m:,}</td>" for m in widths)
+    head = "".join(f"<th>{m:g}</th>" for m in widths)
+    size = "".join(f"<td>{4 * m:,.0f}</td>" for m in widths)
     rows = []
     for curve in chart.curves:
         cells = {m: (mean, sd) for m, mean, sd in zip(curve.widths, curve.means, curve.sds, strict=True)}
         shown = "".join(_cell(cells.get(m), best[m]) for m in widths)
-        rows.append(f'<tr><th><i style="background: var(--series-{series(chart)[curve.name]})"></i>{escape(curve.name)}</th>{shown}</tr>')
+        number = numbers[curve.name]
+        mark = '<i class="other"></i>' if number is None else f'<i style="background: var(--series-{number})"></i>'
+        rows.append(f"<tr><th>{mark}{escape(curve.name)}</th>{shown}</tr>")
     return (
         f'<h2>{escape(chart.measure)} at each width</h2><div class="scroll"><table><thead><tr><th>width</th>{head}</tr></thead>'
-        f'<tbody><tr class="size"><th>bytes a document</th>{size}</tr>{"".join(rows)}</tbody></table></div>'
+        f'<tbody><tr class="size"><th>bytes read of a document</th>{size}</tr>{"".join(rows)}</tbody></table></div>'
     )
 
 

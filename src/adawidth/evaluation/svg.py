@@ -1,4 +1,4 @@
-"""The picture of a report: quality against width as SVG that takes its colours from the page's CSS, so it follows light and dark."""
+"""The pictures of a report: quality against width or cost, as SVG that takes its colours from the page, so it follows light and dark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionalDependencyError
-from .curves import Chart
+from .curves import WIDTH, Chart
 
 # Drawn in these stand-ins, which become CSS variables in the file.
 _VARIABLES = {"#010101": "--ink", "#020202": "--muted", "#030303": "--grid", "#040404": "--line"}
@@ -18,12 +18,16 @@ _SERIES = 9
 _COLOURS = {f"#0{i + 5:x}0a0a": f"--series-{i}" for i in range(_SERIES)}
 _INK, _MUTED, _GRID, _LINE = _VARIABLES
 _OURS = "adawidth"
+_ALWAYS = (_OURS, "adawidth-query", "truncation", "paper")  # in colour, however many methods there are
 
 
-def series(chart: Chart) -> dict[str, int]:
-    """The colour number of each curve: 0 is our own, the others follow in order."""
+def series(chart: Chart) -> dict[str, int | None]:
+    """The colour number of each curve: 0 is our own, the others follow in order. Where there are more than colours, the best have one."""
+    ranked = sorted(chart.curves, key=lambda curve: (curve.name not in _ALWAYS, -sum(curve.means) / len(curve.means)))
+    coloured = {curve.name for curve in ranked[:_SERIES]}
     others = count(1)
-    return {curve.name: 0 if curve.name == _OURS else 1 + (next(others) - 1) % (_SERIES - 1) for curve in chart.curves}
+    numbers = {curve.name: 0 if curve.name == _OURS else next(others) for curve in chart.curves if curve.name in coloured}
+    return {curve.name: numbers[curve.name] % _SERIES if curve.name in numbers else None for curve in chart.curves}
 
 
 def draw(chart: Chart, *, narrow: bool = False) -> str:
@@ -52,8 +56,12 @@ def draw(chart: Chart, *, narrow: bool = False) -> str:
 
 def _plot(axes: Any, chart: Chart) -> None:
     colours = list(_COLOURS)
-    for name, number in series(chart).items():
-        curve = next(curve for curve in chart.curves if curve.name == name)
+    numbers = series(chart)
+    for curve in sorted(chart.curves, key=lambda curve: numbers[curve.name] is not None):
+        number = numbers[curve.name]
+        if number is None:
+            axes.plot(curve.widths, curve.means, color=_LINE, linewidth=0.9, alpha=0.55, zorder=2)
+            continue
         ours = number == 0
         means, sds = np.array(curve.means), np.array(curve.sds)
         if sds.any():
@@ -75,20 +83,28 @@ def _plot(axes: Any, chart: Chart) -> None:
 
 
 def _dress(axes: Any, chart: Chart, narrow: bool) -> None:
-    widths = sorted({m for curve in chart.curves for m in curve.widths} | ({chart.encoder_width} if chart.frozen is not None else set()))
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(_readable(widths, 5 if narrow else 9))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")
-    axes.minorticks_off()
+    along_width = chart.axis == WIDTH
+    ends: set[float] = {chart.encoder_width} if chart.frozen is not None and along_width else set()
+    widths = sorted({m for curve in chart.curves for m in curve.widths} | ends)
+    axes.set_xscale("log", base=2 if along_width else 10)
+    if along_width:
+        axes.set_xticks(_readable(widths, 5 if narrow else 9))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")
+    else:
+        axes.xaxis.set_major_formatter(lambda value, _: _short(value))
+        axes.xaxis.set_minor_formatter(lambda value, _: _short(value) if f"{value:e}"[0] in "25" else "")
+        axes.tick_params(axis="x", which="minor", colors=_MUTED, labelcolor=_INK, length=3)
+    if along_width:
+        axes.minorticks_off()
     if widths:
         axes.set_xlim(widths[0] / 1.08, widths[-1] * 1.08)
     axes.margins(y=0.1)
     if chart.frozen is not None:
         axes.text(
-            0.01, chart.frozen, f"frozen, all {chart.encoder_width}: {chart.frozen:.3f}", transform=axes.get_yaxis_transform(),
-            ha="left", va="bottom", color=_MUTED, fontsize=9.5,
+            0.99, chart.frozen, f"frozen, all {chart.encoder_width}: {chart.frozen:.3f}", transform=axes.get_yaxis_transform(),
+            ha="right", va="bottom", color=_MUTED, fontsize=9.5,
         )  # fmt: skip
-    axes.set_xlabel("width (coordinates read per document)", color=_INK)
+    axes.set_xlabel(chart.axis, color=_INK)
     axes.set_ylabel(chart.measure, color=_INK)
     axes.grid(axis="y", color=_GRID, linewidth=0.9)
     axes.set_axisbelow(True)
@@ -99,9 +115,17 @@ def _dress(axes: Any, chart: Chart, narrow: bool) -> None:
     axes.tick_params(axis="x", length=4)
 
 
-def _readable(widths: list[int], most: int) -> list[int]:
+def _short(value: float) -> str:
+    """2 000 as 2 k, 3 000 000 as 3 M."""
+    for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:g}"
+
+
+def _readable(widths: list[float], most: int) -> list[float]:
     """At most so many ticks, the first and the last among them, none on top of another."""
-    ticks: list[int] = []
+    ticks: list[float] = []
     for m in widths:
         if not ticks or m / ticks[-1] >= (1.9 if len(widths) > most else 1.2):
             ticks.append(m)
@@ -114,7 +138,7 @@ def _inline(svg: str, chart: Chart) -> str:
     """The element alone, sized by the page, named for screen readers, its stand-in colours turned into variables."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img" aria-label="' + f"{chart.measure} against width" + '"', svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img" aria-label="' + f"{chart.measure} against {chart.axis}" + '"', svg, count=1)
     for colour, variable in (_VARIABLES | _COLOURS).items():
         svg = svg.replace(colour, f"var({variable})")
     return re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", svg)
