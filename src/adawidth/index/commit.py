@@ -26,8 +26,8 @@ from .segment import NAME, Entry
 class Change(Manifest):
     """The manifest in a transaction: what is done here is seen by no one before `commit`."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, writing=True)
+    def __init__(self, folder: Path, *, mending: bool = False) -> None:
+        super().__init__(folder, writing=True, mending=mending)
         self._before = (self.head, self.segments)
 
     def insert(self, documents: Sequence[Document], *, update: bool = False) -> Rows:
@@ -105,9 +105,12 @@ class Change(Manifest):
 
 
 @contextmanager
-def change(folder: Path) -> Iterator[Change]:
-    """`with change(folder) as changing: …` commits when the block ends well and takes everything back when it does not."""
-    with lock.held(folder) as handle, Change(folder) as changing:
+def change(folder: Path, *, mending: bool = False) -> Iterator[Change]:
+    """`with change(folder) as changing: …` commits when the block ends well and takes everything back when it does not.
+
+    `mending` takes the manifest as it is where commits of it are lost.
+    """
+    with lock.held(folder) as handle, Change(folder, mending=mending) as changing:
         sweep(folder, changing.segments)
         try:
             yield changing

@@ -96,7 +96,7 @@ class Head:
 class Manifest:
     """A connection to the manifest of an index folder. As a reader it sees, to its end, the commit it was opened at."""
 
-    def __init__(self, folder: Path, *, writing: bool = False) -> None:
+    def __init__(self, folder: Path, *, writing: bool = False, mending: bool = False) -> None:
         self.path = folder / FILE
         self._lock = threading.Lock()
         mode, noted = "rw" if writing else "ro", lock.last_commit(folder)
@@ -113,8 +113,11 @@ class Manifest:
                 self._check_tables()
                 self.head, self.segments = self._read()
                 self.removed = self._removed()
-                if self.head.commit < noted:
-                    raise self.damaged(f"it is at commit {self.head.commit}, but commit {noted} was made")
+                if self.head.commit < noted and not mending:
+                    raise ArtifactError(
+                        f"{self.path}: damaged: it is at commit {self.head.commit}, but commit {noted} was made; "
+                        f"restore a snapshot, or go on from there after `adawidth repair {folder.name}`"
+                    )
             except BaseException:
                 self._db.close()
                 raise

@@ -37,7 +37,6 @@ log = logging.getLogger("adawidth")
 
 MODEL = "model"
 STORAGES = ("auto", "flat", "int8", "pq4", "ivf")
-FLAT, MILLION = 20_000, 1_000_000  # up to so many documents auto takes flat, and pq4; beyond, ivf
 SEED = 0  # of the codes
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
 
@@ -57,9 +56,9 @@ class PrefixIndex:
     def __init__(self, path: StrPath) -> None:
         """Opens the folder at its last commit. Nothing in it is run, and nothing outside of it is read."""
         self.path = Path(path)
-        _check_folder(self.path)
+        check_folder(self.path)
         self.view = self._opened({})
-        _check_model(self.path, self.settings)
+        check_model(self.path, self.settings)
 
     @classmethod
     def create(
@@ -153,7 +152,7 @@ class PrefixIndex:
                 added = changing.head.following - before.following
                 if not added:
                     raise DataError(f"{documents.name}: there are no documents")
-                entry = writer.finish(_storage(settings.storage, len(writer)), SEED)
+                entry = writer.finish(settings.storage, SEED)
             replaced = changing.head.removed - before.removed
             changing.replace(absorbed, (entry,))
         self._committed()
@@ -174,7 +173,7 @@ class PrefixIndex:
             if needed:
                 with self._writer() as writer, progress("compacting", sum(entry.rows for entry in changing.segments)) as tick:
                     self._copy(changing, changing.segments, writer, tick)
-                    new = [writer.finish(_storage(self.settings.storage, len(writer)), SEED)] if len(writer) else []
+                    new = [writer.finish(self.settings.storage, SEED)] if len(writer) else []
                 changing.replace(changing.segments, new)
         self._committed()
         return needed
@@ -191,7 +190,7 @@ class PrefixIndex:
             (folder / MODEL).mkdir()
             for name in self.settings.model:
                 (folder / MODEL / name).write_bytes((self.path / MODEL / name).read_bytes())
-            _check_model(folder, self.settings)
+            check_model(folder, self.settings)
             view.manifest.copy_to(folder)
 
     def refresh(self) -> bool:
@@ -301,16 +300,7 @@ def _absorbed(entries: Sequence[Entry], count: int) -> list[Entry]:
     return taken
 
 
-def _storage(asked: str, count: int) -> str:
-    """The storage asked for, or the one that suits so many documents."""
-    if asked != "auto":
-        return asked
-    chosen = "flat" if count <= FLAT else "pq4" if count <= MILLION else "ivf"
-    log.info("storage %s for %d documents: flat (exact) up to %d, pq4 up to %d, ivf beyond", chosen, count, FLAT, MILLION)
-    return chosen
-
-
-def _check_folder(path: Path) -> None:
+def check_folder(path: Path) -> None:
     """Refuses what is no index folder, and one with links, which could lead out of it."""
     if not path.is_dir():
         raise ArtifactError(f"{path}: there is no such index; make one with `adawidth index MODEL DATASET --out {path.name}`")
@@ -321,7 +311,7 @@ def _check_folder(path: Path) -> None:
         raise ArtifactError(f"{link}: this is a link; an index has none, and what it leads to is not read: copy the file itself")
 
 
-def _check_model(path: Path, settings: Settings) -> None:
+def check_model(path: Path, settings: Settings) -> None:
     """Refuses a copy of the model that is not what was copied."""
     for name, checksum in settings.model.items():
         file = path / MODEL / name

@@ -15,6 +15,7 @@ block by block when they are first read. Nothing in a file is trusted: names, ki
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import re
@@ -26,14 +27,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import BLOCK, Rows, unit
-from ..errors import ArtifactError
-from . import flat as codes
+from ..errors import ArtifactError, OptionError
+
+if TYPE_CHECKING:
+    from .codes import Codes
+
+log = logging.getLogger("adawidth")
 
 MAGIC = b"adawidth segment 1\n".ljust(64, b"\0")
 ALIGNED = 64
@@ -120,10 +125,18 @@ class Segment:
         return self.entry.rows
 
     @cached_property
-    def codes(self) -> codes.Codes:
+    def codes(self) -> Codes:
         """What finds candidates."""
+        from .codes import Codes  # faiss loads only here
+
         arrays = {name.removeprefix("codes."): array for name, array in self.arrays.items() if name.startswith("codes.")}
-        return codes.Codes.of(self.entry.storage, arrays)
+        try:
+            found = Codes.of(self.entry.storage, arrays)
+        except (ArtifactError, OptionError) as error:
+            raise self._damaged(str(error)) from None
+        if len(found) != len(self):
+            raise self._damaged(f"there are codes of {len(found)} rows, but {len(self)} rows")
+        return found
 
     def id_of(self, row: int) -> str:
         """The id of the document in this row."""
@@ -260,6 +273,8 @@ class SegmentWriter:
 
     def finish(self, storage: str, seed: int) -> Entry:
         """Writes all that follows from the rows, and waits until the disk has the file."""
+        from . import codes
+
         numbers = np.concatenate(self._numbers)
         count = len(numbers)
         place = Place("<f2", (count, self._width), len(MAGIC), self._checksum)
@@ -275,6 +290,9 @@ class SegmentWriter:
             for start in range(0, count, BLOCK):
                 block[start : start + BLOCK] = unit(rows[start : start + BLOCK, : self._start])
             built = codes.build(block, storage, seed)
+            if storage == "auto":
+                limits = f"flat (exact) up to {codes.SMALL}, pq4 below {codes.LARGE}, ivf from there on"
+                log.info("storage %s for %d documents: %s", built.storage, count, limits)
             for name, array in built.arrays().items():
                 self._write(f"codes.{name}", array)
         encoded = [identifier.encode() for identifier in self._ids]

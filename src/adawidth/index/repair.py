@@ -1,0 +1,109 @@
+"""Examining an index folder to the last byte, and saving what can be saved of one that is damaged.
+
+Of a segment only the rows can't be made again: lengths and codes follow from them, numbers and ids stand in the manifest too. So
+every row whose block has its checksum is saved. A damaged manifest can't be mended: that is what snapshots are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..data import BLOCK, Rows
+from ..errors import AdaWidthError
+from ..formats.files import StrPath
+from .commit import Change, change
+from .manifest import Manifest
+from .prefix import SEED, check_folder, check_model
+from .segment import Entry, Segment, SegmentWriter
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What was found and done."""
+
+    segments: Sequence[str]  # files that were damaged
+    saved: int  # documents that were read back from them
+    lost: Sequence[str]  # ids of the documents that could not be; add them again
+
+
+def examine(path: StrPath) -> list[str]:
+    """Everything that is damaged, one line each; reads the whole folder."""
+    folder = Path(path)
+    check_folder(folder)
+    with Manifest(folder) as manifest:
+        found = [_told(manifest.check), _told(lambda: check_model(folder, manifest.head.settings))]
+        found += [_problem(folder, entry) for entry in manifest.segments]
+    return [line for line in found if line]
+
+
+def repair(path: StrPath) -> Repair:
+    """Writes damaged segments anew, without the rows that are lost, in one commit."""
+    folder = Path(path)
+    check_folder(folder)
+    saved, lost, names = 0, list[str](), list[str]()
+    with change(folder, mending=True) as changing:
+        changing.check()
+        check_model(folder, changing.head.settings)
+        for entry in [entry for entry in changing.segments if _problem(folder, entry)]:
+            sound, gone = _rows(folder, entry, changing)
+            ids = changing.documents_of(gone.tolist())
+            new = _saved(folder, entry, changing, sound)
+            changing.forget(gone.tolist())
+            changing.replace([entry], new)
+            names.append(entry.name)
+            saved += len(sound)
+            lost += [ids[number].id for number in gone.tolist()]
+    return Repair(names, saved, lost)
+
+
+def _rows(folder: Path, entry: Entry, changing: Change) -> tuple[Rows, Rows]:
+    """Which rows of a segment hold documents that can be saved, and the numbers of those that can't."""
+    numbers = _numbers(entry, changing)
+    alive = ~np.isin(numbers, changing.removed, assume_unique=True)
+    sound = np.zeros(len(numbers), np.bool_)
+    if len(numbers) == entry.rows and (folder / entry.name).exists():
+        sound = Segment(folder, entry, rows_only=True).sound()
+    return np.flatnonzero(alive & sound), numbers[alive & ~sound]
+
+
+def _numbers(entry: Entry, changing: Change) -> Rows:
+    """The numbers of a segment's documents, in row order, from the manifest: it has those that are there and those removed."""
+    there = changing.matching("number BETWEEN ? AND ?", (entry.first, entry.last))
+    gone = changing.removed[(changing.removed >= entry.first) & (changing.removed <= entry.last)]
+    return np.sort(np.concatenate([there, gone]))
+
+
+def _saved(folder: Path, entry: Entry, changing: Change, rows: Rows) -> list[Entry]:
+    """A new segment of these rows; none without rows."""
+    settings, numbers = changing.head.settings, _numbers(entry, changing)
+    with SegmentWriter(folder, settings.width, settings.ladder, settings.start) as writer:
+        for start in range(0, len(rows), BLOCK):
+            part = rows[start : start + BLOCK]
+            known = changing.documents_of(numbers[part].tolist())
+            values = Segment(folder, entry, rows_only=True).some(part)
+            writer.append(values, numbers[part], [known[number].id for number in numbers[part].tolist()])
+        return [writer.finish(settings.storage, SEED)] if len(rows) else []
+
+
+def _problem(folder: Path, entry: Entry) -> str:
+    def read() -> None:
+        segment = Segment(folder, entry)
+        segment.check()
+        _ = segment.codes
+
+    return _told(read)
+
+
+def _told(call: Callable[[], object]) -> str:
+    """What is wrong, or nothing."""
+    try:
+        call()
+    except AdaWidthError as error:
+        return str(error)
+    except FileNotFoundError as error:
+        return f"{error.filename}: the file is missing"
+    return ""
