@@ -2,7 +2,7 @@
 
 from .base import Encoder
 from .encode import encode_dataset
-from .load import load_encoder
+from .load import encoder_of, load_encoder
 from .presets import INSTRUCTIONS, PRESETS, preset_of, short_name
 
-__all__ = ["INSTRUCTIONS", "PRESETS", "Encoder", "encode_dataset", "load_encoder", "preset_of", "short_name"]
+__all__ = ["INSTRUCTIONS", "PRESETS", "Encoder", "encode_dataset", "encoder_of", "load_encoder", "preset_of", "short_name"]

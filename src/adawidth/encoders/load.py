@@ -1,13 +1,19 @@
-"""An encoder by its name."""
+"""An encoder by its name, or the very one that vectors were made with."""
 
 from __future__ import annotations
 
-from ..errors import OptionError
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ArtifactError, OptionError
 from .base import Encoder, Prompts
 from .endpoint import PREFIX, Endpoint
 from .presets import INSTRUCTION, preset_of
 from .transformer import Transformer
 from .wordllama import WordLlama
+
+log = logging.getLogger("adawidth")
 
 
 def load_encoder(
@@ -43,3 +49,24 @@ def load_encoder(
     if name.startswith(PREFIX):
         return Endpoint(name, prompts=prompts, batch=batch or Endpoint.batch)
     return Transformer(name, preset, prompts=prompts, device=device, batch=batch or Transformer.batch, trust_remote_code=trust_remote_code)
+
+
+def encoder_of(encoding: Mapping[str, Any], name: str | None = None) -> Encoder:
+    """The encoder that meta.json, or a model's record, names, with its prompts; one of another fingerprint is refused.
+
+    `name` says where it is found now, when that has changed.
+    """
+    wanted = name or encoding.get("encoder")
+    if not wanted:
+        raise OptionError("it is not recorded which encoder made these vectors: name it with --encoder")
+    prompts = encoding.get("prompts") or {}
+    encoder = load_encoder(wanted, query_prompt=prompts.get("query"), document_prompt=prompts.get("document"))
+    expected = encoding.get("fingerprint")
+    if expected is None:
+        log.info("%s: no fingerprint was recorded, so nothing tells whether it is the encoder that made the vectors", encoder.name)
+    elif encoder.fingerprint != expected:
+        raise ArtifactError(
+            f"{wanted} has fingerprint {encoder.fingerprint}, the documents were encoded by {encoding.get('encoder')} with {expected}: "
+            "use that one, or encode, fit and index again"
+        )
+    return encoder
