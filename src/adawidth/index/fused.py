@@ -63,21 +63,20 @@ class Rescorer:
         queries = np.ascontiguousarray(queries, np.float32)
         candidates = np.ascontiguousarray(candidates, np.int64)
         kernel, before, after = self._kernel(policy)
-        rows = np.full((len(queries), k), -1, np.int64)
-        scores = np.full((len(queries), k), -np.inf, np.float32)
-        coordinates = np.zeros(len(queries), np.int64)
+        shape = (len(queries), k)
+        found = Answers(np.empty(shape, np.int64), np.empty(shape, np.float32), np.empty(shape[0]), np.empty(shape[0], np.int64))
+        outputs = (found.rows, found.scores, found.coordinates, found.widths)
 
         def run(part: slice) -> None:
-            kernel(*before, queries[part], candidates[part], *after, rows[part], scores[part], coordinates[part])
+            kernel(*before, queries[part], candidates[part], *after, *(output[part] for output in outputs))
 
         if threads == 1 or len(queries) == 1:
-            run(slice(None))
+            kernel(*before, queries, candidates, *after, *outputs)
         else:
             step = -(-len(queries) // threads)
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(run, [slice(begin, begin + step) for begin in range(0, len(queries), step)]))
-        widths = coordinates / np.maximum((candidates >= 0).sum(axis=1), 1)
-        return Answers(rows, scores, widths, coordinates)
+        return found
 
     def _kernel(self, policy: Policy) -> tuple[Callable[..., None], Arguments, Arguments]:
         """The compiled function for a policy, its arguments before the queries and candidates, and those after."""

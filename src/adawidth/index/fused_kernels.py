@@ -84,19 +84,41 @@ def _tail(square: np.float32, whole: np.float32) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _sink(heap: F64, root: int) -> None:
+    """Restores a heap whose root is the smallest number."""
+    number = heap[root]
+    while True:
+        child = 2 * root + 1
+        if child >= len(heap):
+            break
+        if child + 1 < len(heap) and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= number:
+            break
+        heap[root] = heap[child]
+        root = child
+    heap[root] = number
+
+
+@njit(cache=True, nogil=True)
 def _survivors(order: I64, scores: F32, reach: F64, k: int) -> int:
     """Moves those whose score + reach is at least the k-th largest score - reach to the front; how many they are."""
-    n = len(order)
-    if n <= k:
-        return n
-    lower = np.empty(n, np.float64)
-    for i in range(n):
-        lower[i] = scores[order[i]] - reach[order[i]]
-    kth = np.partition(lower, n - k)[n - k]
+    if len(order) <= k:
+        return len(order)
+    largest = np.empty(k, np.float64)  # a heap of the k largest so far
+    for i in range(k):
+        largest[i] = scores[order[i]] - reach[order[i]]
+    for root in range(k // 2 - 1, -1, -1):
+        _sink(largest, root)
+    for place in order[k:]:
+        lower = scores[place] - reach[place]
+        if lower > largest[0]:
+            largest[0] = lower
+            _sink(largest, 0)
     alive = 0
-    for i in range(n):
+    for i in range(len(order)):
         place = order[i]
-        if scores[place] + reach[place] >= kth:
+        if scores[place] + reach[place] >= largest[0]:
             order[i], order[alive] = order[alive], place
             alive += 1
     return alive
@@ -164,7 +186,7 @@ def _write(order: I64, rows: I64, scores: F32, begin: int, found_rows: I64, foun
 
 @njit(cache=True, nogil=True)
 def _taper(
-    bases: I64, firsts: I64, width: int, lengths: F32, ties: I64, query: F32, candidates: I64,
+    bases: I64, firsts: I64, width: int, lengths: F32, ties: I64, query: F32, rows: I64,
     ladder: I64, bands: F64, k: int, found_rows: I64, found_scores: F32,
 ) -> int:  # fmt: skip
     """The taper's answer for one query into `found_*`, whose length is how many are asked for; the coordinates read.
@@ -172,7 +194,6 @@ def _taper(
     `lengths` (N,) are the documents' up to the ladder's last width; `bands` are z σ / (√2 β) for each width but the last, where
     infinite all survive.
     """
-    rows = _present(candidates)
     n = len(rows)
     addresses = np.empty(n, np.int64)
     _locate(bases, firsts, width, rows, addresses)
@@ -209,13 +230,16 @@ def _taper(
 @njit(cache=True, nogil=True)
 def taper(
     bases: I64, firsts: I64, width: int, lengths: F32, ties: I64, queries: F32, candidates: I64,
-    ladder: I64, bands: F64, k: int, found_rows: I64, found_scores: F32, coordinates: I64,
+    ladder: I64, bands: F64, k: int, found_rows: I64, found_scores: F32, coordinates: I64, mean_widths: F64,
 ) -> None:  # fmt: skip
     """The taper's answers for queries (Q, D) with candidates (Q, C)."""
+    found_rows[:], found_scores[:] = -1, -np.inf
     for q in range(len(queries)):
+        rows = _present(candidates[q])
         coordinates[q] = _taper(
-            bases, firsts, width, lengths, ties, queries[q], candidates[q], ladder, bands, k, found_rows[q], found_scores[q]
+            bases, firsts, width, lengths, ties, queries[q], rows, ladder, bands, k, found_rows[q], found_scores[q]
         )
+        mean_widths[q] = coordinates[q] / max(len(rows), 1)
 
 
 @njit(cache=True, nogil=True)
@@ -246,11 +270,10 @@ def _allotted(score: float, widths: I64, knots: F64, curves: F64, price: float) 
 
 @njit(cache=True, nogil=True)
 def _route(
-    bases: I64, firsts: I64, width: int, ties: I64, query: F32, candidates: I64, start: int, widths: I64, knots: F64, curves: F64,
+    bases: I64, firsts: I64, width: int, ties: I64, query: F32, rows: I64, start: int, widths: I64, knots: F64, curves: F64,
     price: float, feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32, found_rows: I64, found_scores: F32,
 ) -> int:  # fmt: skip
     """The router's answer for one query, from the paper's features and trees, into `found_*`; the coordinates read."""
-    rows = _present(candidates)
     n = len(rows)
     addresses = np.empty(n, np.int64)
     _locate(bases, firsts, width, rows, addresses)
@@ -274,11 +297,14 @@ def _route(
 def route(
     bases: I64, firsts: I64, width: int, ties: I64, queries: F32, candidates: I64, start: int, widths: I64, knots: F64, curves: F64,
     price: float, feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32,
-    found_rows: I64, found_scores: F32, coordinates: I64,
+    found_rows: I64, found_scores: F32, coordinates: I64, mean_widths: F64,
 ) -> None:  # fmt: skip
     """The router's answers for queries (Q, D) with candidates (Q, C)."""
+    found_rows[:], found_scores[:] = -1, -np.inf
     for q in range(len(queries)):
+        rows = _present(candidates[q])
         coordinates[q] = _route(
-            bases, firsts, width, ties, queries[q], candidates[q], start, widths, knots, curves, price,
+            bases, firsts, width, ties, queries[q], rows, start, widths, knots, curves, price,
             feature, threshold, children, value, roots, depths, found_rows[q], found_scores[q],
         )  # fmt: skip
+        mean_widths[q] = coordinates[q] / max(len(rows), 1)

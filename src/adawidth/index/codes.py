@@ -1,0 +1,32 @@
+"""Prefix codes: small copies of the leading coordinates that find candidates. A filter only: scores come from the rows themselves.
+
+    flat   float32, exact
+    int8   one byte a coordinate
+    pq4    four bits a coordinate, after a random rotation of the block for the codes alone
+    ivf    the same by lists, of which a query scans the nearest
+
+faiss scans; what is stored are plain arrays, checked before faiss sees them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import DataError
+from .codes_base import Block, Codes, kind
+from .codes_flat import Flat, Int8
+from .codes_inverted import FourBit, Lists
+
+__all__ = ["Codes", "Flat", "FourBit", "Int8", "Lists", "build"]
+
+SMALL = 20_000  # documents up to which `auto` stays exact
+LARGE = 1_000_000  # and from which on it makes lists
+
+
+def build(block: Block, storage: str, seed: int) -> Codes:
+    """The codes of a block of unit-length prefixes; `auto` chooses by the number of documents."""
+    if block.ndim != 2 or block.dtype != np.float32:
+        raise DataError(f"a block to code is float32 in two dimensions, found {block.dtype} in {block.ndim}")
+    if storage == "auto":
+        storage = "flat" if len(block) <= SMALL else "pq4" if len(block) < LARGE else "ivf"
+    return kind(storage).build(block, seed)

@@ -1,0 +1,173 @@
+"""Prefix codes against brute force: recall, filters, round trips through plain arrays, and arrays that are not what they should be."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from adawidth.data import unit
+from adawidth.errors import AdaWidthError, ArtifactError, DataError, OptionError
+from adawidth.index import codes
+from adawidth.index.codes import Codes, build
+
+STORAGES = ("flat", "int8", "pq4", "ivf")
+N, M = 6_000, 48
+
+
+def block_of(seed: int, count: int, width: int = M) -> np.ndarray:
+    """Clustered rows whose spread falls from coordinate to coordinate, as a rotation leaves them."""
+    rng = np.random.default_rng(seed)
+    spectrum = np.exp(-np.arange(width) / 16)
+    centres = np.random.default_rng(99).standard_normal((40, width)) * spectrum
+    return unit(centres[rng.integers(40, size=count)] + 0.7 * rng.standard_normal((count, width)) * spectrum)
+
+
+@pytest.fixture(scope="module")
+def block() -> np.ndarray:
+    return block_of(0, N)
+
+
+@pytest.fixture(scope="module")
+def queries() -> np.ndarray:
+    return block_of(1, 60)
+
+
+@pytest.fixture(scope="module")
+def built(block: np.ndarray) -> dict[str, Codes]:
+    return {storage: build(block, storage, seed=0) for storage in STORAGES}
+
+
+def nearest(queries: np.ndarray, block: np.ndarray, k: int, allowed: np.ndarray | None = None) -> np.ndarray:
+    scores = queries @ block.T
+    if allowed is not None:
+        scores[:, ~allowed] = -np.inf
+    return np.argsort(-scores, axis=1)[:, :k]
+
+
+def share(wanted: np.ndarray, found: np.ndarray) -> float:
+    return float(np.mean([np.isin(a, b).mean() for a, b in zip(wanted, found, strict=True)]))
+
+
+def test_flat_is_exact(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray) -> None:
+    np.testing.assert_array_equal(built["flat"].search(queries, 50), nearest(queries, block, 50))
+
+
+@pytest.mark.parametrize(("storage", "least"), [("int8", 1.0), ("pq4", 0.99), ("ivf", 0.99)])
+def test_a_shortlist_holds_the_nearest(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, storage: str, least: float) -> None:
+    assert share(nearest(queries, block, 10), built[storage].search(queries, 200)) >= least
+
+
+def test_four_bits_need_the_rotation(block: np.ndarray, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The random rotation is what makes four bits do where the leading coordinates carry most."""
+    steep = unit(block * np.exp(-np.arange(M) / 6))
+    asked = unit(queries * np.exp(-np.arange(M) / 6))
+    turned = build(steep, "pq4", seed=0)
+    monkeypatch.setattr(np.linalg, "qr", lambda x: (np.eye(len(x)), None))
+    plain = build(steep, "pq4", seed=0)
+    wanted = nearest(asked, steep, 10)
+    assert share(wanted, turned.search(asked, 20)) > share(wanted, plain.search(asked, 20)) + 0.05
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("part", [0.9, 0.3, 0.06, 0.04, 0.01])
+def test_a_filter_costs_no_recall(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, storage: str, part: float) -> None:
+    """By chance, and for rows that lie together far from most queries."""
+    along = block[:, 0]
+    filters = (np.random.default_rng(3).random(N) < part, along <= np.quantile(along, part))
+    for allowed in filters:
+        found = built[storage].search(queries, 50, allowed)
+        assert allowed[found[found >= 0]].all()
+        assert (found >= 0).all(axis=1).all()
+        wanted = nearest(queries, block, 10, allowed)
+        unfiltered = share(nearest(queries, block, 10), built[storage].search(queries, 50))
+        assert share(wanted, found) >= (1.0 if storage == "flat" else unfiltered - 0.01)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_fewer_than_asked_for_are_padded(built: dict[str, Codes], queries: np.ndarray, storage: str) -> None:
+    allowed = np.zeros(N, np.bool_)
+    assert (built[storage].search(queries, 5, allowed) == -1).all()
+    allowed[[7, 4000, 11]] = True
+    found = built[storage].search(queries, 5, allowed)
+    assert (np.sort(found, axis=1) == [-1, -1, 7, 11, 4000]).all()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("count", "width"), [(1, 32), (5, 33), (100, 47), (700, 64)])
+def test_small_blocks_of_any_width(storage: str, count: int, width: int) -> None:
+    rows = block_of(count, count, width)
+    made = build(rows, storage, seed=1)
+    assert (len(made), made.width, made.storage) == (count, width, storage)
+    assert made.bytes_per_document > 0
+    found = made.search(rows, count)
+    assert (np.sort(found, axis=1) == np.arange(count)).all()
+    assert (made.search(rows[:3], count + 2)[:, count:] == -1).all()
+    assert share(np.arange(count)[:, None], made.search(rows, min(count, 20))) > 0.95  # a row finds itself
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_round_trip(built: dict[str, Codes], queries: np.ndarray, storage: str) -> None:
+    again = Codes.of(storage, {name: array.copy() for name, array in built[storage].arrays().items()})
+    np.testing.assert_array_equal(again.search(queries, 100), built[storage].search(queries, 100))
+    allowed = np.arange(N) % 3 == 0
+    np.testing.assert_array_equal(again.search(queries, 100, allowed), built[storage].search(queries, 100, allowed))
+    assert (len(again), again.width, again.storage) == (N, M, storage)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_same_seed_same_codes(block: np.ndarray, built: dict[str, Codes], storage: str) -> None:
+    for name, array in build(block, storage, seed=0).arrays().items():
+        np.testing.assert_array_equal(array, built[storage].arrays()[name])
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_bad_arrays_are_an_error_and_never_a_crash(built: dict[str, Codes], storage: str) -> None:
+    """Whatever is done to one array: refused, or searched without harm where the numbers alone are wrong."""
+    good = built[storage].arrays()
+    rng = np.random.default_rng(5)
+    for name, array in good.items():
+        noise = np.frombuffer(rng.bytes(array.nbytes), array.dtype).reshape(array.shape)
+        for bad in (array[:0], array[1:], array[..., None], array.astype(np.float64), array.ravel()[:1], noise, np.full_like(array, 127)):
+            try:
+                made = Codes.of(storage, {**good, name: bad})
+            except ArtifactError:
+                continue
+            assert made.search(np.ones((2, made.width), np.float32), 10).max() < max(len(made), 1)
+        with pytest.raises(ArtifactError, match=f"no array '{name}'"):
+            Codes.of(storage, {other: value for other, value in good.items() if other != name})
+    for name in [name for name, array in good.items() if array.dtype.kind == "f"]:
+        with pytest.raises(ArtifactError, match="NaN"):
+            Codes.of(storage, {**good, name: np.full_like(good[name], np.nan)})
+
+
+def test_auto_goes_by_the_number_of_documents(block: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build(block, "auto", 0).storage == "flat"
+    monkeypatch.setattr(codes, "SMALL", 1_000)
+    assert build(block, "auto", 0).storage == "pq4"
+    monkeypatch.setattr(codes, "LARGE", 2_000)
+    assert build(block, "auto", 0).storage == "ivf"
+
+
+def test_lists_are_scanned_in_part(built: dict[str, Codes]) -> None:
+    stored = built["ivf"].arrays()
+    assert 1 <= stored["probes"][0] < len(stored["centres"])
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_threads_change_nothing(built: dict[str, Codes], queries: np.ndarray, storage: str) -> None:
+    alone = built[storage].search(queries, 50)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: built[storage].search(queries, 50), range(8)):
+            np.testing.assert_array_equal(found, alone)
+
+
+def test_wrong_input_is_named(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray) -> None:
+    with pytest.raises(DataError, match="20 wide, the codes 48"):
+        built["pq4"].search(queries[:, :20], 5)
+    with pytest.raises(DataError, match="filter is for 3 rows, the codes are of 6000"):
+        built["pq4"].search(queries, 5, np.ones(3, np.bool_))
+    with pytest.raises(OptionError, match="'zip'"):
+        build(block, "zip", 0)
+    with pytest.raises(DataError, match="float64"):
+        build(block.astype(np.float64), "flat", 0)
+    assert issubclass(ArtifactError, AdaWidthError)
