@@ -2,15 +2,19 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from adawidth.baselines import descent
 from adawidth.cli import app
-from adawidth.experiments import scaling
+from adawidth.experiments import capacity, curves, scaling, sweep
 from adawidth.experiments.reproduce import REGISTRY, experiment
+from adawidth.training import choose, refit
+from adawidth.training.recipes import PAPER
 
 pytest.importorskip("matplotlib")
 
@@ -109,7 +113,7 @@ def test_the_rotation_of_a_model(dataset_folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("curve", "collection"), "there is no experiment 'curve'; there are scaling, stable-widths"),
+        (("curve", "collection"), "there is no experiment 'curve'; there are curves, vqa, capacity, ablation, sweep, scaling"),
         (("scaling", "nowhere"), "nowhere: there is no such folder"),
         (("scaling", "collection", "collection"), "2 cells have 1 names"),
         (("scaling", "collection", "--encoder", "none"), "there is no encoder"),
@@ -142,6 +146,68 @@ def test_a_damaged_cell_and_missing_labels(dataset_folder: Path, tmp_path: Path)
     done = reproduce("scaling", dataset_folder, "--out", out)
     assert done.exit_code == 1
     assert "no labels" in done.stderr
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that learns by gradient takes a few steps only."""
+    short = replace(PAPER, steps=20)
+    monkeypatch.setattr(choose, "PAPER", short)
+    monkeypatch.setattr(capacity, "PAPER", short)
+    monkeypatch.setattr(sweep, "PAPER", short)
+    monkeypatch.setattr(capacity, "REFLECTIONS", (8, 64))
+    monkeypatch.setattr(capacity, "SPAN", (8, 64))
+    monkeypatch.setattr(descent, "STEPS", 60)
+    monkeypatch.setattr(choose, "LABELLED", tuple(replace(recipe, steps=20) for recipe in choose.LABELLED[:1]))
+    monkeypatch.setattr(choose, "UNLABELLED", tuple(replace(recipe, steps=20) for recipe in choose.UNLABELLED[:1]))
+    monkeypatch.setattr(refit, "RECIPES", tuple(replace(recipe, steps=20) for recipe in refit.RECIPES[:1]))
+
+
+@pytest.mark.usefixtures("hasty")
+def test_capacity_and_ablation_measure_the_papers_rotation_once(dataset_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "reproduced"
+    result = measured(reproduce("capacity", dataset_folder, "--out", out, "--seeds", "1", "--train-queries", "50"), out, "capacity")
+    assert [row[0] for row in result["table"]["rows"]] == [*curves.COMPARED, "F = 8", "F = 64"]
+    assert {cell["parameters"] for cell in result["cells"] if cell["method"].startswith("F")} == {8 * 64, 64 * 64}
+    assert {cell["train_queries"] for cell in result["cells"]} == {50}
+    before = {file.name: file.stat().st_mtime_ns for file in (out / "cells").iterdir()}
+    refused = reproduce("ablation", dataset_folder, "--out", out, "--seeds", "1", "--train-queries", "60")
+    assert refused.exit_code == 1
+    assert "was measured with train_queries 50, now 60" in refused.stderr
+    result = measured(reproduce("ablation", dataset_folder, "--out", out, "--seeds", "1", "--train-queries", "50"), out, "ablation")
+    after = {file.name: file.stat().st_mtime_ns for file in (out / "cells").iterdir()}
+    assert before.items() <= after.items()
+    rows = {row[0]: row[1:] for row in result["table"]["rows"]}
+    assert rows["rotation and router"] == rows["rotation only"]  # at one width there is nothing to choose
+    assert rows["router only"] == rows["truncation"]
+    assert "rotation and router" in (out / "ablation.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("hasty")
+def test_the_sweep_is_judged_on_dev(dataset_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "reproduced"
+    result = measured(reproduce("sweep", dataset_folder, "--out", out, "--seeds", "1", "--json"), out, "sweep")
+    assert len(result["cells"]) == len(sweep.settings_of(whole=False))
+    assert {cell["dev_queries"] for cell in result["cells"]} == {40}
+    assert "θ_b" in (out / "sweep.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["curves", "vqa"])
+def test_curves_rank_methods_and_keep_single_queries_to_the_cells(dataset_folder: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "reproduced"
+    done = reproduce(name, dataset_folder, "--out", out, "--seeds", "2", "--methods", "truncation,pca,random")
+    result = measured(done, out, name)
+    assert [(cell["method"], cell["seed"]) for cell in result["cells"]] == [(m, s) for s in (0, 1) for m in ("truncation", "pca", "random")]
+    assert result["verdict"].startswith("**Not tested.**")
+    figures = {cell["method"]: {p["width"]: p["nDCG@10"] for p in cell["points"]} for cell in result["cells"]}
+    assert figures["pca"]["full"] == figures["truncation"]["full"] == result["cells"][0]["frozen"]
+    assert figures["pca"][32] > figures["truncation"][32]
+    assert "per_query" not in json.dumps(result)
+    kept = json.loads((out / "cells" / "pca-seed-0-collection-tiny.json").read_text(encoding="utf-8"))
+    assert len(kept["points"][0]["per_query"]) == kept["test_queries"] == 60
+    assert "other methods" in (out / f"{name}.svg").read_text(encoding="utf-8")
+    refused = reproduce(name, dataset_folder, "--out", out, "--methods", "magic")
+    assert "there is no method 'magic'" in refused.stderr
 
 
 @pytest.mark.parametrize("r2", [[0.95, 0.91], [0.95, 0.89], [0.2, 0.1]])

@@ -105,8 +105,9 @@ def _kept(file: Path, head: dict[str, Any]) -> Cell | None:
         return None
     try:
         cell: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        other = next((f"{key} {cell.get(key)}, now {value}" for key, value in head.items() if cell.get(key) != value), None)
-    except (ValueError, AttributeError):
+        was, now = ({**found, **found["settings"], "settings": None} for found in (cell, head))
+        other = next((f"{key} {was.get(key)}, now {value}" for key, value in now.items() if was.get(key) != value), None)
+    except (ValueError, AttributeError, KeyError, TypeError):
         raise DataError(f"{file}: this is no finished cell: remove it or add --force") from None
     if other is not None:
         raise OptionError(f"{file} was measured with {other}: choose another --out or add --force")
