@@ -12,5 +12,9 @@ class Truncation(Rotated):
 
     parameters = 0
 
+    def query_cost(self, width: int) -> float:
+        """Nothing is done to a query."""
+        return 0
+
     def _found(self, learning: Learning, seed: int) -> Rotation:
         return Rotation.identity(learning.documents.width)
