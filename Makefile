@@ -24,7 +24,7 @@ lint: $(VENV)/.installed-dev
 
 $(VENV)/.installed-demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable ".[train,report]"
+	$(INSTALL) --editable ".[train,report]" wordllama
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt

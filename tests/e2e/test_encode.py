@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from adawidth import load_dataset
 from adawidth.cli import app
+from adawidth.cli.demo_text import search_docstrings
 from adawidth.formats import Text, read_texts, read_vectors, write_texts
 
 SCIFACT = Path(__file__).parents[3] / "shared" / "datasets" / "scifact"
@@ -117,3 +118,11 @@ def test_bad_input_is_one_line_and_exit_code_1(table: Path, arguments: tuple[str
     assert result.exit_code == 1
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_the_demo_finds_objects_of_this_python(capsys: pytest.CaptureFixture[str]) -> None:
+    search_docstrings()
+    shown = capsys.readouterr().out
+    assert "encoded by wordllama (256 coordinates)" in shown
+    assert "collections.Counter " in shown
+    assert "threading." in shown

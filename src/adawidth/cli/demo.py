@@ -37,6 +37,7 @@ def demo(
     from ..formats import atomic_folder, load_dataset
     from ..model import AdaWidth
     from .compare import show as show_comparison
+    from .demo_text import search_docstrings
     from .evaluate import by_stages
 
     refuse_existing(out, force)
@@ -53,6 +54,7 @@ def demo(
     say("\nThree test queries that full width answers, and what 64 coordinates answer (* is the right one):")
     for example in examples:
         _show_example(example, data.documents.width)
+    search_docstrings()
     with atomic_folder(out, force=force) as folder:
         results = {**comparison, "evaluation": evaluation, "examples": examples}
         (folder / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -62,7 +64,8 @@ def demo(
         "\nYour own vectors: put corpus.npy, corpus.ids, queries.npy and queries.ids into DATASET/embeddings/ENCODER/, labels into\n"
         "DATASET/qrels/train.tsv and test.tsv (query-id, corpus-id, score; or leave them out and add --no-labels), and type\n"
         "  adawidth fit DATASET --out MODEL\n"
-        "  adawidth evaluate MODEL DATASET --widths 32,64,128,full,auto"
+        "  adawidth evaluate MODEL DATASET --widths 32,64,128,full,auto\n"
+        "Your own texts: adawidth quickstart FOLDER_OR_FILE"
     )
 
 
