@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from .evaluation.compare import compare
     from .evaluation.evaluate import evaluate
     from .formats import load_dataset
-    from .model import AdaWidth
+    from .index import Document, PrefixIndex
+    from .model import AdaWidth, open_index
     from .rotation import Rotation
     from .sufficiency import WidthLaw
 
@@ -18,7 +19,9 @@ __all__ = [
     "AdaWidth",
     "AdaWidthError",
     "Dataset",
+    "Document",
     "Hits",
+    "PrefixIndex",
     "Qrels",
     "Rotation",
     "Vectors",
@@ -27,13 +30,16 @@ __all__ = [
     "compare",
     "evaluate",
     "load_dataset",
+    "open_index",
 ]
 
 _HOME = {
     "AdaWidth": "model",
     "AdaWidthError": "errors",
     "Dataset": "data",
+    "Document": "index",
     "Hits": "data",
+    "PrefixIndex": "index",
     "Qrels": "data",
     "Rotation": "rotation",
     "Vectors": "data",
@@ -41,6 +47,7 @@ _HOME = {
     "compare": "evaluation",
     "evaluate": "evaluation",
     "load_dataset": "formats",
+    "open_index": "model",
 }  # public name -> module, imported on first use
 
 

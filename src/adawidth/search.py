@@ -71,13 +71,18 @@ class Searcher:
         with ThreadPoolExecutor(threads) as pool:
             return _joined(list(pool.map(lambda part: answers(index, part, chosen, k, shortlist), parts)))
 
+    @property
+    def folder(self) -> PrefixIndex:
+        """The index folder that is searched, to add to it, or to ask it for texts; refused where the index is in memory."""
+        if not isinstance(self.index, PrefixIndex):
+            raise OptionError("this index is in memory: make one on disk with model.index(documents, path=…)")
+        return self.index
+
     def _seen(self, where: str | None) -> Index:
         """What this search sees from its beginning to its end."""
-        if isinstance(self.index, PrefixIndex):
-            return self.index.view if where is None else self.index.view.where(where)
         if where is not None:
-            raise OptionError("a filter needs metadata, which only an index on disk keeps: make one with model.index(documents, path=…)")
-        return self.index
+            return self.folder.view.where(where)
+        return self.index.view if isinstance(self.index, PrefixIndex) else self.index
 
 
 def answers(index: Index, queries: NDArray[np.float32], policy: Policy, k: int, shortlist: int) -> Hits:

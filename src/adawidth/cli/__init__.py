@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import AdaWidthError
-from . import compare, demo, encode, evaluate, fit, info, quickstart, refit, report, reproduce, width
+from . import compare, demo, encode, evaluate, fit, index, info, quickstart, refit, report, reproduce, search, width
 
 
 class _Commands(TyperGroup):
@@ -47,7 +47,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, quickstart, encode, fit, refit, evaluate, compare, width, reproduce, report, info):
+for module in (demo, quickstart, encode, fit, refit, evaluate, compare, index, search, width, reproduce, report, info):
     module.add(app)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..errors import ArtifactError
 from .options import AsJson
 from .output import emit, say, table
 
@@ -18,19 +19,43 @@ def add(app: typer.Typer) -> None:
 
 
 def info(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="Model folder or dataset folder.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Model folder, index folder or dataset folder.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Read every byte of an index and check it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a model folder or a dataset folder holds."""
+    """Say what a model folder, an index folder or a dataset folder holds."""
     from ..evaluation.facts import facts_of
 
+    if verify:
+        _verify(path)
     facts = facts_of(path)
     if as_json:
         emit(facts)
     elif facts["kind"] == "model":
         _show_model(facts)
+    elif facts["kind"] == "index":
+        _show_index(facts)
     else:
         _show_dataset(facts)
+
+
+def _verify(path: Path) -> None:
+    """Refuses a damaged index."""
+    from ..index.repair import examine
+
+    damaged = examine(path)
+    if damaged:
+        raise ArtifactError(f"{damaged[0]}{f'; {len(damaged) - 1} more are damaged' if len(damaged) > 1 else ''}")
+
+
+def _show_index(facts: Mapping[str, Any]) -> None:
+    for name, value in facts.items():
+        if name != "segments":
+            say(f"{name.replace('_', ' ')}: {value}")
+    if facts["segments"]:
+        say()
+        rows = [[s["name"], f"{s['documents']:,}", s["storage"], f"{s['bytes']:,}"] for s in facts["segments"]]
+        table(["segment", "documents", "storage", "bytes"], rows)
 
 
 def _show_model(facts: Mapping[str, Any]) -> None:

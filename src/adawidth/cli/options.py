@@ -9,6 +9,7 @@ import typer
 
 DatasetPath = Annotated[Path, typer.Argument(metavar="DATASET", help="Dataset folder.")]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `fit` writes it.")]
+IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder, as `index` writes it.")]
 Encoder = Annotated[str | None, typer.Option("--encoder", help="Whose vectors; may be left out where the dataset has one encoder.")]
 SkipUnknown = Annotated[bool, typer.Option("--skip-unknown", help="Leave out labels whose query or document has no vector.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

@@ -44,6 +44,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         say("  ".join(cells).rstrip())
 
 
+def size(count: int) -> str:
+    """Bytes in words."""
+    unit, scale = next((pair for pair in (("GB", 1e9), ("MB", 1e6)) if count >= pair[1]), ("KB", 1e3))
+    return f"{count / scale:.1f} {unit}"
+
+
 def refuse_existing(path: Path, force: bool) -> None:
     """Refuses, before any work is done, an --out that exists."""
     if os.path.lexists(path) and not force:

@@ -1,4 +1,4 @@
-"""What a folder holds, as JSON: a model's card in figures, or a dataset's counts."""
+"""What a folder holds, as JSON: a model's card in figures, or the counts of a dataset or an index."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ from typing import Any
 
 from ..errors import DataError
 from ..formats import encoders_in, load_dataset
+from ..index import PrefixIndex
 from ..model import AdaWidth
 
 
 def facts_of(path: Path) -> dict[str, Any]:
     """The object that `adawidth info --json` prints."""
+    if (path / "manifest.sqlite").is_file():
+        with PrefixIndex(path) as index:
+            return index.facts()
     if (path / "config.json").is_file():
         size = sum(file.stat().st_size for file in path.iterdir() if file.is_file())
         return model_facts(AdaWidth.load(path)) | {"bytes": size}
     if (path / "embeddings").is_dir():
         return dataset_facts(path)
-    found = "no such folder" if not path.is_dir() else "neither config.json nor embeddings/ in it"
-    raise DataError(f"{path}: {found}: give a model folder or a dataset folder")
+    found = "no such folder" if not path.is_dir() else "no manifest.sqlite, config.json or embeddings/ in it"
+    raise DataError(f"{path}: {found}: give a model folder, an index folder or a dataset folder")
 
 
 def model_facts(model: AdaWidth) -> dict[str, Any]:

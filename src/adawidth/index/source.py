@@ -80,6 +80,16 @@ def of_file(path: Path) -> Source:
     return _described(vectors, existing(path.with_suffix(".jsonl")))
 
 
+def joined(sources: Sequence[Source]) -> Source:
+    """Several, one after the other, as one."""
+    first = sources[0]
+    for other in sources[1:]:
+        if other.width != first.width:
+            raise DataError(f"{other.name}: vectors are {other.width} wide, those of {first.name} {first.width}: use one encoder")
+    name = first.name if len(sources) == 1 else f"{first.name} and {len(sources) - 1} more"
+    return Source(name, sum(source.count for source in sources), first.width, lambda: (b for source in sources for b in source.batches()))
+
+
 def _batches(vectors: Vectors, known: Callable[[int], Document]) -> Iterator[Batch]:
     for start in range(0, len(vectors), BLOCK):
         rows = range(start, min(start + BLOCK, len(vectors)))
