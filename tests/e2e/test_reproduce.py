@@ -206,6 +206,12 @@ def test_curves_rank_methods_and_keep_single_queries_to_the_cells(dataset_folder
     kept = json.loads((out / "cells" / "pca-seed-0-collection-tiny.json").read_text(encoding="utf-8"))
     assert len(kept["points"][0]["per_query"]) == kept["test_queries"] == 60
     assert "other methods" in (out / f"{name}.svg").read_text(encoding="utf-8")
+    page = tmp_path / "report.html"
+    assert CliRunner().invoke(app, ["report", str(out), "--out", str(page)]).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.count("data:image/svg+xml") == 1
+    assert f"<h2>{name}</h2><p><b>Not tested.</b>" in text
+    assert "<th>truncation</th>" in text
     refused = reproduce(name, dataset_folder, "--out", out, "--methods", "magic")
     assert "there is no method 'magic'" in refused.stderr
 

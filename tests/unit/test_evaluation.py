@@ -13,8 +13,9 @@ import pytest
 from adawidth import AdaWidth, compare, evaluate
 from adawidth.data import Dataset, Qrels, Vectors, unit
 from adawidth.errors import AdaWidthError, DataError, OptionalDependencyError
-from adawidth.evaluation.curves import of_comparison, of_evaluation, of_record
+from adawidth.evaluation.curves import Chart, Curve, of_comparison, of_costs, of_evaluation, of_record
 from adawidth.evaluation.report import read_results, render, write_report
+from adawidth.evaluation.svg import series
 from adawidth.evaluation.watch import Watched
 from adawidth.evaluation.widths import parse_widths
 from adawidth.index import MemoryIndex
@@ -106,13 +107,37 @@ def test_curves_of_a_model(model: AdaWidth) -> None:
 def test_the_report_stands_alone(results: dict, tmp_path: Path) -> None:
     write_report(tmp_path / "report.html", results)
     page = (tmp_path / "report.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4  # wide, narrow, and two of costs
+    assert "bytes stored per document" in page
     assert not re.search(r"(src|href)=\"(?!#)", page)
     assert "prefers-color-scheme: dark" in page
     assert "By stages: taper" in page
     assert "standard deviation" in page
     assert not re.search(r"#0[1-9a-f]0[a-f1-9]0", page)  # no stand-in colour is left
     assert list(tmp_path.iterdir()) == [tmp_path / "report.html"]
+
+
+def test_costs_leave_out_what_nobody_would_choose() -> None:
+    rows = [("a", 32, 10, 0.5), ("a", 64, 20, 0.4), ("a", 128, 30, 0.6), ("b", 32, 5, 0.1)]
+    result = {
+        "encoder_width": 128,
+        "measure": "nDCG@10",
+        "frozen": {"nDCG@10": 0.7},
+        "results": [{"method": m, "width": w, "floats": cost} for m, w, cost, _ in rows for _ in range(2)],
+        "summary": [{"method": m, "width": w, "mean": mean, "sd": 0.0} for m, w, _, mean in rows],
+    }
+    chart = of_costs(result, "floats", "bytes", 4.0)
+    assert [(curve.name, curve.widths, curve.means) for curve in chart.curves] == [("a", (40, 120), (0.5, 0.6)), ("b", (20,), (0.1,))]
+
+
+def test_of_many_methods_the_best_and_ours_have_colours() -> None:
+    curves = [Curve(f"m{i}", (32,), (i / 20,), (0.0,)) for i in range(12)]
+    curves += [Curve(name, (32,), (0.0,), (0.0,)) for name in ("truncation", "adawidth")]
+    numbers = series(Chart("nDCG@10", tuple(curves), (), None, 64))
+    assert numbers["adawidth"] == 0
+    assert {name for name, number in numbers.items() if number is None} == {f"m{i}" for i in range(5)}
+    coloured = [number for number in numbers.values() if number is not None]
+    assert sorted(coloured) == list(range(9))
 
 
 def test_the_same_results_give_the_same_page(results: dict) -> None:

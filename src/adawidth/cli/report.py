@@ -17,13 +17,17 @@ def add(app: typer.Typer) -> None:
 
 
 def report(
-    path: Annotated[Path, typer.Argument(metavar="DIR|MODEL", help="What `compare --out` or `demo` wrote, or a model folder.")],
+    path: Annotated[Path, typer.Argument(metavar="DIR|MODEL", help="What `compare`, `reproduce` or `demo` wrote, or a model folder.")],
     out: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("report.html"),
     force: Force = False,
 ) -> None:
-    """Draw quality against width: one HTML file that needs no network."""
+    """Draw what was measured: one HTML file that needs no network."""
+    from ..evaluation.findings import experiments_in, write_findings
     from ..evaluation.report import read_results, write_report
 
     refuse_existing(out, force)
-    write_report(out, read_results(path))
+    if experiments_in(path):
+        write_findings(out, path)
+    else:
+        write_report(out, read_results(path))
     say(f"written: {out}")

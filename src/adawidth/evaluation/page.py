@@ -24,6 +24,7 @@ svg text { font-family: inherit; }
   vertical-align: -.06rem; }
 i.other { background: var(--line); opacity: .55; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
+.sheet { width: 100%; background: white; border-radius: .4rem; }
 details { margin: .4rem 0; }
 summary { cursor: pointer; }
 .keys i.dashed { width: 1.4rem; height: 0; border-radius: 0; border-top: 2px dashed var(--line); vertical-align: .25rem; }

@@ -49,7 +49,7 @@ def render(results: Results) -> str:
     try:
         chart = _chart(results)
         title = _heading(results)
-        parts = [_picture(chart), *_costs(results), _table(chart), *_spent(results), *_policies(results)]
+        parts = [_picture(chart), *_costs(results, chart), _table(chart), *_spent(results), *_policies(results)]
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise ArtifactError(f"these results lack what a report shows ({error!r}): make them again") from None
     body = "\n".join(part for part in parts if part)
@@ -113,7 +113,7 @@ def _keys(chart: Chart) -> str:
     return "".join(named) + (f'<li><i class="other"></i>{grey} other methods</li>' if grey else "")
 
 
-def _costs(results: Results) -> list[str]:
+def _costs(results: Results, main: Chart) -> list[str]:
     """Quality against bytes a document and against multiply-adds a query, side by side."""
     if "summary" not in results or "multiply_adds" not in results["results"][0]:
         return []
@@ -121,7 +121,7 @@ def _costs(results: Results) -> list[str]:
         of_costs(results, "stored_floats_per_document", "bytes stored per document", 4.0),
         of_costs(results, "multiply_adds", "multiply-adds per query, scan included"),
     ]
-    pictures = "".join(f"<div>{draw(chart, narrow=True)}</div>" for chart in charts)
+    pictures = "".join(f"<div>{draw(chart, narrow=True, colours=series(main))}</div>" for chart in charts)
     return [
         "<h2>What it costs</h2>"
         f'<figure><div class="pair">{pictures}</div><figcaption>Colours as above. A method’s points that cost more and bring nothing are '

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
@@ -24,14 +25,14 @@ _ALWAYS = (_OURS, "adawidth-query", "truncation", "paper")  # in colour, however
 def series(chart: Chart) -> dict[str, int | None]:
     """The colour number of each curve: 0 is our own, the others follow in order. Where there are more than colours, the best have one."""
     ranked = sorted(chart.curves, key=lambda curve: (curve.name not in _ALWAYS, -sum(curve.means) / len(curve.means)))
-    coloured = {curve.name for curve in ranked[:_SERIES]}
-    others = count(1)
-    numbers = {curve.name: 0 if curve.name == _OURS else next(others) for curve in chart.curves if curve.name in coloured}
-    return {curve.name: numbers[curve.name] % _SERIES if curve.name in numbers else None for curve in chart.curves}
+    others = [curve.name for curve in ranked if curve.name != _OURS][: _SERIES - 1]
+    number = count(1)
+    coloured = {_OURS: 0} | {curve.name: next(number) for curve in chart.curves if curve.name in others}
+    return {curve.name: coloured.get(curve.name) for curve in chart.curves}
 
 
-def draw(chart: Chart, *, narrow: bool = False) -> str:
-    """One <svg> element; `narrow` is made for a phone."""
+def draw(chart: Chart, *, narrow: bool = False, colours: Mapping[str, int | None] | None = None) -> str:
+    """One <svg> element; `narrow` is made for a phone, `colours` are another chart's `series`."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -47,16 +48,15 @@ def draw(chart: Chart, *, narrow: bool = False) -> str:
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(4.1, 4.3) if narrow else (8.2, 4.3), layout="constrained")
         axes = figure.add_subplot()
-        _plot(axes, chart)
+        _plot(axes, chart, series(chart) if colours is None else colours)
         _dress(axes, chart, narrow)
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(file.getvalue(), chart)
 
 
-def _plot(axes: Any, chart: Chart) -> None:
+def _plot(axes: Any, chart: Chart, numbers: Mapping[str, int | None]) -> None:
     colours = list(_COLOURS)
-    numbers = series(chart)
     for curve in sorted(chart.curves, key=lambda curve: numbers[curve.name] is not None):
         number = numbers[curve.name]
         if number is None:
