@@ -86,7 +86,8 @@ def test_a_filter_restricts_to_what_meets_it(index_folder: Path, query_file: Pat
     found = [[hit["id"] for hit in entry["hits"]] for entry in result["results"]]
     assert np.mean([a == b for a, b in zip(found, expected.ids, strict=True)]) > 0.9
     assert {int(name[1:]) % 4 for row in found for name in row} == {3}
-    assert one_object(adawidth("search", index_folder, "--vectors", query_file, "--filter", "part > 9", "--json"))["results"][0]["hits"] == []
+    none = one_object(adawidth("search", index_folder, "--vectors", query_file, "--filter", "part > 9", "--json"))
+    assert none["results"][0]["hits"] == []
     refused = adawidth("search", index_folder, "--vectors", query_file, "--filter", "lang = en")
     assert refused.exit_code == 1
     assert "expected a number, a 'string', true or false at character 8" in refused.stderr
@@ -165,7 +166,9 @@ def test_add_from_parquet_streams_columns_as_metadata(index_folder: Path, collec
     assert "expected one column of lists of floats" in adawidth("add", index_folder, tmp_path / "none.parquet").stderr
 
 
-def test_another_model_of_the_same_rotation(index_folder: Path, query_file: Path, model: AdaWidth, collection: Dataset, tmp_path: Path) -> None:
+def test_another_model_of_the_same_rotation(
+    index_folder: Path, query_file: Path, model: AdaWidth, collection: Dataset, tmp_path: Path
+) -> None:
     model.refit(collection, task="claims").save(tmp_path / "refitted.model")
     arguments = ("search", index_folder, "--vectors", query_file, "--model", tmp_path / "refitted.model")
     assert adawidth(*arguments, "--task", "claims").exit_code == 0

@@ -225,5 +225,8 @@ def test_descent_leaves_the_weights_of_the_best_look() -> None:
         return next(looks)
 
     found = descend([weight], lambda _: (weight - 5).square().sum(), look, iter(range(300)), steps=300)
-    assert found == 1.0
+    assert found == (1.0, 100)
     assert float(weight.detach()) == seen[1] != seen[-1]
+    again = torch.zeros(1, requires_grad=True)
+    descend([again], lambda _: (again - 5).square().sum(), look, iter(range(300)), steps=300, until=100)
+    assert float(again.detach()) == seen[1]

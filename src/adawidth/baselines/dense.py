@@ -2,13 +2,15 @@
 
     x̂ = (I + s A) R x + s b,     R the principal axes; A and b by AdamW from zero
 
-Recipes, losses, candidates, looks and the choice of the strength s are those of the query map. What is lost is what
-rotations and query maps keep: full-width scores change and every document is encoded anew.
+Recipes, losses, candidates, looks and the choice of the strength s are those of the query map, down to the last learning from
+train and dev together. What is lost is what rotations and query maps keep: full-width scores change and every document is
+encoded anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -21,6 +23,7 @@ from ..rotation import QueryMap, Rotation
 from ..training.fused import prefix_objective
 from ..training.pool import sample
 from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, Ranker, drawn
+from ..training.refit import together
 from ..training.rotation import LOOKED_AT, endless_batches
 from ..training.task import Task, mean
 from .base import Encoding, Role, fitted
@@ -33,13 +36,14 @@ class Dense(Encoding):
     map: QueryMap | None = None
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
-        """Learns the map by every recipe and takes the best, with its strength, on dev; returns itself."""
-        rotation = Rotation.pca(learning.documents, seed=seed)
-        lesson = Lesson.of(sample(learning, seed), rotation)
-        changes = [_learned(recipe, lesson, seed) for recipe in RECIPES]
-        trials = [(change, strength) for change in changes for strength in (0.0, *STRENGTHS)]
-        change, strength = max(trials, key=lambda trial: _worth(lesson, lesson.task, *trial))
-        self.map = change.fold(rotation, strength)
+        """Learns the map by every recipe and takes the best, with its strength, on dev; learns it again from train and dev together."""
+        rotation, pool = Rotation.pca(learning.documents, seed=seed), sample(learning, seed)
+        lesson = Lesson.of(pool, rotation)
+        learned = [(recipe, *_learned(recipe, lesson, seed)) for recipe in RECIPES]
+        trials = [(_worth(lesson, lesson.task, change, s), recipe, step, s) for recipe, change, step in learned for s in (0.0, *STRENGTHS)]
+        _, recipe, step, strength = max(trials, key=lambda trial: trial[0])
+        whole = Lesson.of(replace(pool, train=together(pool.train, pool.dev)), rotation)
+        self.map = _learned(recipe, whole, seed, until=step)[0].fold(rotation, strength)
         return self
 
     def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
@@ -57,8 +61,8 @@ class Dense(Encoding):
         return width * (width + 1)
 
 
-def _learned(recipe: MapRecipe, lesson: Lesson, seed: int) -> Change:
-    """The map at the best look on dev."""
+def _learned(recipe: MapRecipe, lesson: Lesson, seed: int, until: int | None = None) -> tuple[Change, int]:
+    """The map at the best look on dev and its step, or, without a look, at the step `until`."""
     width = lesson.task.width
     matrix, bias = torch.zeros(width, width, requires_grad=True), torch.zeros(width, requires_grad=True)
     looked_at = lesson.task.without_dev_beyond(LOOKED_AT)
@@ -73,8 +77,8 @@ def _learned(recipe: MapRecipe, lesson: Lesson, seed: int) -> Change:
 
     batches = _batches(recipe, lesson.task, np.random.default_rng(seed))
     steps = steps_for(lesson.task) // len(RECIPES)
-    descend([matrix, bias], loss, lambda: _worth(lesson, looked_at, found()), batches, steps=steps, rate=recipe.rate)
-    return found()
+    best = descend([matrix, bias], loss, lambda: _worth(lesson, looked_at, found()), batches, steps=steps, rate=recipe.rate, until=until)
+    return found(), best.step
 
 
 def _batches(recipe: MapRecipe, task: Task, rng: np.random.Generator) -> Iterator[Batch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -77,6 +77,13 @@ def steps_for(task: Task) -> int:
     return min(STEPS, max(LOOK, PASSES * len(task.candidates.usable()) // BATCH))
 
 
+class Found(NamedTuple):
+    """The best look on dev: what it was worth, and its step."""
+
+    worth: float
+    step: int
+
+
 def descend(
     weights: Sequence[Tensor],
     loss: Callable[[T], Tensor],
@@ -86,27 +93,31 @@ def descend(
     steps: int,
     rate: float = 1e-3,
     decay: float = 0.0,
-) -> float:
-    """AdamW over at most so many steps; leaves the weights as they were at the best look on dev and returns what it found.
+    until: int | None = None,
+) -> Found:
+    """AdamW over at most so many steps; leaves the weights as they were at the best look on dev.
 
-    The start counts as a look, so that nothing learned is worse on dev than nothing.
+    The start counts as a look, so that nothing learned is worse on dev than nothing. With `until` there is no look: the weights
+    are left as they are after that step.
     """
     optimiser = torch.optim.AdamW(weights, lr=rate, weight_decay=decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, steps))
-    best, best_at, best_score = [w.detach().clone() for w in weights], 0, look()
-    for step in range(1, steps + 1):
+    best, best_at, best_score = [w.detach().clone() for w in weights], 0, look() if until is None else 0.0
+    for step in range(1, (steps if until is None else until) + 1):
         optimiser.zero_grad()
         loss(next(batches)).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(weights, CLIP)
         optimiser.step()
         schedule.step()
-        if step % LOOK == 0 or step == steps:
+        if until is None and (step % LOOK == 0 or step == steps):
             score = look()
             if score > best_score:
                 best, best_at, best_score = [w.detach().clone() for w in weights], step, score
             elif step - best_at >= PATIENCE * LOOK:
                 break
+    if until is not None:
+        return Found(best_score, until)
     with torch.no_grad():
         for weight, kept in zip(weights, best, strict=True):
             weight.copy_(kept)
-    return best_score
+    return Found(best_score, best_at)

@@ -76,5 +76,5 @@ def _learned(ground: Ground, width: int, weight: float, rate: float, steps: int,
 
     weights = [*network.parameters(), *(predictor.parameters() if weight else ())]
     batches = ground.batches(np.random.default_rng(seed))
-    worth = descend(weights, loss, lambda: ground.look(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
-    return network, worth
+    found = descend(weights, loss, lambda: ground.look(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
+    return network, found.worth

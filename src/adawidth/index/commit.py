@@ -23,6 +23,9 @@ from .manifest import Document, Manifest, checksum_of, packed, parts
 from .segment import NAME, Entry
 
 
+PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
 class Change(Manifest):
     """The manifest in a transaction: what is done here is seen by no one before `commit`."""
 
@@ -136,10 +139,10 @@ def sweep(folder: Path, segments: Sequence[Entry]) -> None:
 def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:
     """What is stored of a document."""
     try:
-        texts = (document.id, document.title, document.text, json.dumps(document.metadata, ensure_ascii=False, allow_nan=False))
-        "".join(texts).encode()
+        texts = (document.id, document.title, document.text, PLAIN(document.metadata) if document.metadata else "{}")
+        checksum = checksum_of(number, *texts)
     except (TypeError, ValueError) as error:
         raise DataError(f"document {document.id!r}: title, text and metadata must be plain text and JSON: {error}") from None
     if not document.id:
         raise DataError(f"a document, {document.title or document.text[:40]!r}, has an empty id: give every document one")
-    return (number, *texts, checksum_of(number, *texts))
+    return (number, *texts, checksum)

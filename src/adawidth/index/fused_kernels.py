@@ -1,8 +1,9 @@
 """One query from its candidates to its answer in one compiled call, cached on disk: read, thin out or route, rank.
 
 Rows are float16 and lie in one array a segment, so a kernel gets addresses: `bases` (S,) of the segments' first rows, `firsts`
-(S + 1,) the rows they begin at, with the number of all rows at the end. Inside a query a candidate is a place 0 … n - 1; `order`
-holds places, the living ones first. The inner loop of `_read` becomes one conversion and two multiply-adds for eight coordinates.
+(S + 1,) the rows they begin at, with the number of all rows at the end. What is known of a query's candidates lies in arrays of
+the same order, the living ones first, so that every step is a loop over plain arrays that the compiler makes vector code of; the
+inner loop of `_read` becomes one conversion and two multiply-adds for eight coordinates.
 """
 
 from typing import Any
@@ -20,7 +21,11 @@ F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
+ZERO, ONE = np.float32(0.0), np.float32(1.0)
 TINY = np.float32(1e-24)  # squared lengths are never smaller
+LINE = 64  # bytes that memory gives at once
+AHEAD = 8  # candidates whose coordinates are asked for before they are read: rows lie anywhere in memory
+SUMS = {"reassoc", "contract", "nsz"}  # what a compiler may do to add up in vectors
 
 
 @intrinsic
@@ -34,6 +39,20 @@ def _coordinate(_: Any, address: Any, place: Any) -> Any:
     return types.float32(types.int64, types.int64), build
 
 
+@intrinsic
+def _fetch(_: Any, address: Any) -> Any:
+    """Asks for the cache line at this address, which will be read soon."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        builder.call(fetch, [builder.inttoptr(arguments[0], pointer), number(0), number(3), number(1)])  # to read, keep it, data
+        return context.get_dummy_value()
+
+    return types.void(types.int64), build
+
+
 @njit(cache=True, nogil=True)
 def _locate(bases: I64, firsts: I64, width: int, rows: I64, addresses: I64) -> None:
     """The address of every row's first coordinate."""
@@ -44,31 +63,26 @@ def _locate(bases: I64, firsts: I64, width: int, rows: I64, addresses: I64) -> N
         addresses[i] = bases[segment] + (rows[i] - firsts[segment]) * width * 2
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _read(addresses: I64, order: I64, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
-    """Adds coordinates `begin` to `end` of the ordered candidates to their inner products and squared lengths."""
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def _read(addresses: I64, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
+    """Adds coordinates `begin` to `end` of the candidates to their inner products and squared lengths."""
     part = query[begin:end]
-    for place in order:
-        row = addresses[place] + 2 * begin
+    for i in range(len(addresses)):
+        if i + AHEAD < len(addresses):
+            for byte in range(2 * begin, 2 * end, LINE):
+                _fetch(addresses[i + AHEAD] + byte)  # type: ignore[call-arg]
+        row = addresses[i] + 2 * begin
         total = np.float32(0.0)
         square = np.float32(0.0)
         for j in range(end - begin):
             value: float = _coordinate(row, j)  # type: ignore[call-arg]
             total += value * part[j]
             square += value * value
-        sums[place] += total
-        squares[place] += square
+        sums[i] += total
+        squares[i] += square
 
 
-@njit(cache=True, nogil=True)
-def _score(order: I64, square: np.float32, sums: F32, squares: F32, scores: F32) -> None:
-    """Prefix cosines of the ordered candidates; `square` is the squared length of the query's prefix."""
-    length = np.sqrt(np.maximum(square, TINY))
-    for place in order:
-        scores[place] = sums[place] / (np.sqrt(np.maximum(squares[place], TINY)) * length)
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath=SUMS)
 def _square(part: F32) -> np.float32:
     """Squared length."""
     square = np.float32(0.0)
@@ -77,14 +91,29 @@ def _square(part: F32) -> np.float32:
     return square
 
 
-@njit(cache=True, nogil=True)
-def _tail(square: np.float32, whole: np.float32) -> float:
-    """Share of a length that lies beyond a prefix of this squared length; `whole` is the squared length of all."""
-    return np.sqrt(np.maximum(0.0, 1.0 - square / np.maximum(whole, TINY)))
+@njit(cache=True, nogil=True, error_model="numpy")
+def _score(square: np.float32, sums: F32, squares: F32, scores: F32) -> None:
+    """Prefix cosines; `square` is the squared length of the query's prefix."""
+    length = np.sqrt(np.maximum(square, TINY))
+    for i in range(len(sums)):
+        scores[i] = sums[i] / (np.sqrt(np.maximum(squares[i], TINY)) * length)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _tail(square: np.float32, whole: np.float32) -> np.float32:
+    """Share of a length that lies beyond a prefix; both as squares."""
+    return np.sqrt(np.maximum(ONE - square / np.maximum(whole, TINY), ZERO))
 
 
 @njit(cache=True, nogil=True)
-def _sink(heap: F64, root: int) -> None:
+def _spread(band: np.float32, squares: F32, wholes: F32, reach: F32) -> None:
+    """`band` times every candidate's tail."""
+    for i in range(len(squares)):
+        reach[i] = band * _tail(squares[i], wholes[i])
+
+
+@njit(cache=True, nogil=True)
+def _sink(heap: F32, root: int) -> None:
     """Restores a heap whose root is the smallest number."""
     number = heap[root]
     while True:
@@ -101,27 +130,22 @@ def _sink(heap: F64, root: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _survivors(order: I64, scores: F32, reach: F64, k: int) -> int:
-    """Moves those whose score + reach is at least the k-th largest score - reach to the front; how many they are."""
-    if len(order) <= k:
-        return len(order)
-    largest = np.empty(k, np.float64)  # a heap of the k largest so far
-    for i in range(k):
-        largest[i] = scores[order[i]] - reach[order[i]]
+def _kth_lower(scores: F32, reach: F32, k: int) -> np.float32:
+    """The k-th largest score - reach."""
+    largest = scores[:k] - reach[:k]  # a heap of the k largest so far
     for root in range(k // 2 - 1, -1, -1):
         _sink(largest, root)
-    for place in order[k:]:
-        lower = scores[place] - reach[place]
+    for i in range(k, len(scores)):
+        lower = scores[i] - reach[i]
         if lower > largest[0]:
             largest[0] = lower
             _sink(largest, 0)
-    alive = 0
-    for i in range(len(order)):
-        place = order[i]
-        if scores[place] + reach[place] >= largest[0]:
-            order[i], order[alive] = order[alive], place
-            alive += 1
-    return alive
+    return largest[0]
+
+
+@njit(cache=True, nogil=True)
+def _swap(values: Any, i: int, j: int) -> None:
+    values[i], values[j] = values[j], values[i]
 
 
 @njit(cache=True, nogil=True)
@@ -197,30 +221,39 @@ def _taper(
     n = len(rows)
     addresses = np.empty(n, np.int64)
     _locate(bases, firsts, width, rows, addresses)
-    order = np.arange(n)
-    sums, squares, scores = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
-    reach = np.empty(n, np.float64)
-    alive = np.empty(len(ladder), np.int64)  # of each width
+    sums, squares, wholes = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
+    scores, reach = np.empty(n, np.float32), np.empty(n, np.float32)
+    for i in range(n):
+        wholes[i] = lengths[rows[i]] ** 2
     square, whole = np.float32(0.0), _square(query[: ladder[-1]])
+    alive = np.empty(len(ladder), np.int64)  # at each width
     coordinates, begin, left = 0, 0, n
     for step in range(len(ladder)):
         end = ladder[step]
-        living = order[:left]
-        _read(addresses, living, query, begin, end, sums, squares)
+        _read(addresses[:left], query, begin, end, sums, squares)
         square += _square(query[begin:end])
-        _score(living, square, sums, squares, scores)
+        _score(square, sums[:left], squares[:left], scores[:left])
         coordinates += left * (end - begin)
         alive[step] = left
-        if step < len(bands) and bands[step] < np.inf:
-            band = bands[step] * _tail(square, whole)
-            for place in living:
-                reach[place] = band * _tail(squares[place], lengths[rows[place]] ** 2)
-            left = _survivors(living, scores, reach, k)
+        if step < len(bands) and bands[step] < np.inf and left > k:
+            _spread(np.float32(bands[step]) * _tail(square, whole), squares[:left], wholes[:left], reach[:left])
+            kth = _kth_lower(scores[:left], reach[:left], k)
+            seen, left = left, 0
+            for i in range(seen):
+                if scores[i] + reach[i] >= kth:
+                    if i > left:
+                        _swap(rows, i, left)
+                        _swap(addresses, i, left)
+                        _swap(sums, i, left)
+                        _swap(squares, i, left)
+                        _swap(wholes, i, left)
+                        _swap(scores, i, left)
+                    left += 1
         begin = end
     front = 0
     for step in range(len(ladder) - 1, -1, -1):  # those read furthest first
         if front < len(found_rows):
-            group = order[front : alive[step]]
+            group = np.arange(front, alive[step])
             _rank(group, len(found_rows) - front, scores, rows, ties)
             _write(group, rows, scores, front, found_rows, found_scores)
             front = alive[step]
@@ -279,15 +312,15 @@ def _route(
     _locate(bases, firsts, width, rows, addresses)
     order = np.arange(n)
     sums, squares, scores = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
-    _read(addresses, order, query, 0, start, sums, squares)
-    _score(order, _square(query[:start]), sums, squares, scores)
+    _read(addresses, query, 0, start, sums, squares)
+    _score(_square(query[:start]), sums, squares, scores)
     _rank(order, DEPTH, scores, rows, ties)
     features = np.empty(18, np.float64)
     query_features(scores[order[:DEPTH]], features)
     chosen = _allotted(walk(features, feature, threshold, children, value, roots, depths), widths, knots, curves, price)
     if chosen > start:
-        _read(addresses, order, query, start, chosen, sums, squares)
-        _score(order, _square(query[:chosen]), sums, squares, scores)
+        _read(addresses, query, start, chosen, sums, squares)
+        _score(_square(query[:chosen]), sums, squares, scores)
     _rank(order, len(found_rows), scores, rows, ties)
     _write(order, rows, scores, 0, found_rows, found_scores)
     return n * max(start, chosen)

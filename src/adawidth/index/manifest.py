@@ -216,7 +216,7 @@ class Manifest:
         if len(heads) != 1:
             raise self.damaged(f"it has {len(heads)} heads")
         text, checksum = heads[0]
-        if _checksum(text, *segments) != checksum:
+        if not all(isinstance(value, str) for value in (text, *segments)) or _checksum(text, *segments) != checksum:
             raise self.damaged("the head does not have its checksum")
         stored = json.loads(text)
         if stored["format"] != FORMAT:
@@ -239,7 +239,7 @@ class Manifest:
 
     def _document(self, row: Sequence[Any]) -> Document:
         number, identifier, title, text, metadata, checksum = row
-        if checksum_of(number, identifier, title, text, metadata) != checksum:
+        if not all(isinstance(value, str) for value in row[1:-1]) or checksum_of(number, *row[1:-1]) != checksum:
             raise self.damaged(f"document {identifier!r} does not have its checksum")
         return Document(identifier, title, text, json.loads(metadata))
 
@@ -268,12 +268,12 @@ def settle(folder: Path) -> None:
 
 
 def checksum_of(number: int, *texts: str) -> int:
-    """Of a document."""
+    """Of a document. Text that is no Unicode is a ValueError, anything else than text a TypeError."""
     return _checksum(str(number), *texts)
 
 
-def _checksum(*texts: Any) -> int:
-    return zlib.crc32("\0".join(map(str, texts)).encode(errors="surrogatepass"))
+def _checksum(*texts: str) -> int:
+    return zlib.crc32("\0".join(texts).encode())
 
 
 def _mark(number: int) -> int:

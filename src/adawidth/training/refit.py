@@ -82,7 +82,7 @@ def learn_task(rotation: Rotation, policies: Policies, learning: Learning, *, se
     query_map = QueryMap.identity(rotation)
     if chosen.change is not None:
         policies = _policies(pool, rotation, chosen.change.fold(rotation, chosen.strength), chosen, seed, router)
-        query_map = _again(chosen, replace(pool, train=_together(pool.train, pool.dev)), rotation, seed)
+        query_map = _again(chosen, replace(pool, train=together(pool.train, pool.dev)), rotation, seed)
     else:
         log.warning("%s", reason)
     record = {
@@ -189,7 +189,7 @@ def _again(chosen: Trial, pool: Learning, rotation: Rotation, seed: int) -> Quer
     return change.fold(rotation, chosen.strength)
 
 
-def _together(train: Queries, dev: Queries) -> Queries:
+def together(train: Queries, dev: Queries) -> Queries:
     """Both as one."""
     assert train.judged is not None
     assert dev.judged is not None
