@@ -11,7 +11,7 @@ from torch.nn import functional
 from adawidth.baselines import baseline
 from adawidth.baselines.conae import prefix_decoded
 from adawidth.baselines.dense import Dense
-from adawidth.baselines.descent import STEPS, Ground, descend, steps_for
+from adawidth.baselines.descent import STEPS, Found, Ground, descend, steps_for
 from adawidth.baselines.matryoshka_adaptor import MatryoshkaAdaptor, UnsupervisedMatryoshkaAdaptor, pair_loss, topk_loss
 from adawidth.baselines.pca import PCA, CentredPCA, PooledPCA
 from adawidth.baselines.random_subset import RandomSubset
@@ -181,7 +181,7 @@ def encoded(method: Any, learning: Learning, width: int = 32) -> np.ndarray:
 def test_dense_and_conae_start_as_pca(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = unit(encoded(PCA().fit(learning), learning))
     for name in ("dense", "conae"):
-        monkeypatch.setattr(f"adawidth.baselines.{name}.descend", lambda *settings, **more: 0.0)
+        monkeypatch.setattr(f"adawidth.baselines.{name}.descend", lambda *settings, **more: Found(0.0, 0))
         np.testing.assert_allclose(encoded(baseline(name).fit(learning), learning), expected, atol=1e-5)
 
 
