@@ -136,18 +136,23 @@ def _spent(results: Results) -> list[str]:
     for method in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == method]
         row = mine[len(mine) // 2]
-        most = max(row["spent"].values())
-        bars = "".join(
-            f'<tr><th>to {bound}</th><td>{count:,}</td><td class="bar"><i style="width: {100 * count / most:.1f}%"></i></td></tr>'
-            for bound, count in row["spent"].items()
-        )
+        bars = _bars(("mean width of a query", "queries"), {f"to {bound}": count for bound, count in row["spent"].items()})
         parts.append(
             f"<details{' open' if method == 'adawidth' else ''}><summary>{escape(method)}, budget {escape(str(row['width']))}: "
-            f"mean width {row['mean_width']:.1f}</summary>"
-            '<table class="steps"><thead><tr><th>mean width of a query</th><th>queries</th><th></th></tr></thead>'
-            f"<tbody>{bars}</tbody></table></details>"
+            f"mean width {row['mean_width']:.1f}</summary>{bars}</details>"
         )
     return ["<h2>What queries spend</h2>", *parts] if parts else []
+
+
+def _bars(titles: tuple[str, str], counts: Mapping[str, float]) -> str:
+    """Counts as a table with a bar each."""
+    most = max(counts.values())
+    rows = "".join(
+        f'<tr><th>{escape(name)}</th><td>{count:,.0f}</td><td class="bar"><i style="width: {100 * count / most:.1f}%"></i></td></tr>'
+        for name, count in counts.items()
+    )
+    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    return f'<table class="steps"><thead><tr>{head}<th></th></tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _table(chart: Chart) -> str:
@@ -185,18 +190,12 @@ def _policies(results: Results) -> list[str]:
         if entry.get("width") != AUTO:
             continue
         fixed, difference = entry["fixed"], entry["fixed"]["difference"]
-        measure, most = difference["measure"], max(entry["survivors"].values())
-        bars = "".join(
-            f'<tr><th>{escape(width)}</th><td>{count:,.0f}</td><td class="bar"><i style="width: {100 * count / most:.1f}%"></i></td></tr>'
-            for width, count in entry["survivors"].items()
-        )
+        measure, bars = difference["measure"], _bars(("width", "candidates read to it"), entry["survivors"])
         parts.append(
             f"<h2>By stages: {escape(entry['policy'])}</h2>"
             f"<p>{escape(measure)} <b>{entry[measure]:.4f}</b> at a mean width of <b>{entry['mean_width']:.1f}</b>, "
             f"{entry['multiply_adds']:,} multiply-adds. The fixed width {fixed['width']}, {fixed['multiply_adds']:,} multiply-adds, "
             f"gives {fixed[measure]:.4f}: a difference of {difference['mean']:+.4f}, "
-            f"95 % interval {difference['low']:+.4f} to {difference['high']:+.4f}.</p>"
-            '<table class="steps"><thead><tr><th>width</th><th>candidates read to it</th><th></th></tr></thead>'
-            f"<tbody>{bars}</tbody></table>"
+            f"95 % interval {difference['low']:+.4f} to {difference['high']:+.4f}.</p>{bars}"
         )
     return parts
