@@ -247,6 +247,55 @@ def test_a_crafted_head_with_a_right_checksum(filled: Path, key: str, value: obj
         answers(filled)
 
 
+def test_crafted_manifests_with_right_checksums(three: Path) -> None:
+    """Whatever its head and entries say, a manifest is refused or describes some index: nothing else is raised, nothing crashes."""
+    database = three / "manifest.sqlite"
+    original = database.read_bytes()
+    refused = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        database.write_bytes(original)
+        db = sqlite3.connect(database)
+        head = json.loads(db.execute("SELECT value FROM head").fetchone()[0])
+        entries = {name: json.loads(text) for name, text in db.execute("SELECT name, value FROM segments")}
+        craft(head if rng.random() < 0.4 else entries, rng)
+        texts = [json.dumps(entries[name]) for name in sorted(entries)]
+        db.executemany("UPDATE segments SET value = ? WHERE name = ?", zip(texts, sorted(entries), strict=True))
+        text = json.dumps(head)
+        db.execute("UPDATE head SET value = ?, checksum = ?", (text, zlib.crc32("\0".join([text, *texts]).encode())))
+        db.commit()
+        db.close()
+        try:
+            answers(three)
+        except AdaWidthError:
+            refused += 1
+    assert refused > 200
+
+
+def craft(tree: object, rng: np.random.Generator) -> None:
+    """Changes one leaf of a tree of dictionaries and lists."""
+    strange = [-1, 0, 1, 7, 63, 64, 65, 2**31, 2**40, 2**63, 1.5, "", "x", "flat", "pq4", "<f4", "<i8", "|u1", None, True, [], {}, [1, 2]]
+    while True:
+        keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))  # type: ignore[arg-type]
+        key = keys[rng.integers(len(keys))]
+        if not isinstance(tree[key], dict | list) or not tree[key] or rng.random() < 0.1:  # type: ignore[index]
+            tree[key] = strange[rng.integers(len(strange))]  # type: ignore[index]
+            return
+        tree = tree[key]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("place", ["segment", "model/config.json", "lock"])
+def test_a_pipe_in_place_of_a_file_does_not_hang(filled: Path, place: str) -> None:
+    name = next(file.name for file in filled.glob("*.segment")) if place == "segment" else place
+    (filled / name).unlink()
+    os.mkfifo(filled / name)
+    if place == "lock":
+        assert len(PrefixIndex(filled)) == DOCUMENTS
+        return
+    with pytest.raises(ArtifactError, match=name):
+        PrefixIndex(filled)
+
+
 @pytest.mark.parametrize("name", ["../../../../etc/passwd", "/etc/passwd", "x.segment"])
 def test_a_crafted_segment_name_leads_nowhere(filled: Path, name: str) -> None:
     db = sqlite3.connect(filled / "manifest.sqlite")

@@ -22,7 +22,6 @@ from . import lock
 from .manifest import Document, Manifest, checksum_of, packed, parts
 from .segment import NAME, Entry
 
-
 PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 

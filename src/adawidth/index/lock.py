@@ -55,7 +55,11 @@ def _write(handle: int, commit: int) -> None:
 
 def _read(path: Path) -> dict[str, int]:
     try:
-        found = json.loads(path.read_bytes()[:80])
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            found = json.loads(os.read(handle, 80))
+        finally:
+            os.close(handle)
     except (OSError, ValueError):
         return {}
     return {name: value for name, value in found.items() if isinstance(value, int)} if isinstance(found, dict) else {}

@@ -61,6 +61,16 @@ class Settings:
     ladder: tuple[int, ...]  # widths whose lengths are stored, the last one is `width`
     model: Mapping[str, int]  # checksum of each file of the copied model
 
+    def __post_init__(self) -> None:
+        """Refuses what no index has: a manifest may come from anywhere."""
+        widths = (self.encoder_width, self.width, self.start, *self.ladder)
+        if not all(type(width) is int for width in widths) or not 1 <= self.start <= self.width <= self.encoder_width:
+            raise ValueError("widths")
+        if list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1 or self.ladder[-1] != self.width:
+            raise ValueError("ladder")
+        if not isinstance(self.fingerprint, str) or not isinstance(self.model, dict) or "config.json" not in self.model:
+            raise ValueError("model")
+
 
 @dataclass(frozen=True)
 class Head:
@@ -73,6 +83,12 @@ class Head:
     documents_sum: int = 0  # of the documents' checksums
     removed: int = 0
     removed_sum: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses what no index has."""
+        counts = (self.commit, self.following, self.documents, self.documents_sum, self.removed, self.removed_sum)
+        if not all(type(count) is int and count >= 0 for count in counts):
+            raise ValueError("counts")
 
     def with_documents(self, checksums: Collection[int]) -> Head:
         """With documents of these checksums more."""
@@ -218,17 +234,18 @@ class Manifest:
         text, checksum = heads[0]
         if not all(isinstance(value, str) for value in (text, *segments)) or _checksum(text, *segments) != checksum:
             raise self.damaged("the head does not have its checksum")
-        stored = json.loads(text)
-        if stored["format"] != FORMAT:
-            raise ArtifactError(f"{self.path}: not an AdaWidth index; expected format {FORMAT!r}")
-        if stored["version"] > VERSION:
-            raise ArtifactError(f"{self.path}: format version {stored['version']}, this AdaWidth reads up to {VERSION}: upgrade adawidth")
         try:
+            stored = json.loads(text)
+            if stored["format"] != FORMAT:
+                raise ArtifactError(f"{self.path}: not an AdaWidth index; expected format {FORMAT!r}")
+            if stored["version"] > VERSION:
+                found = f"format version {stored['version']}"
+                raise ArtifactError(f"{self.path}: {found}, this AdaWidth reads up to {VERSION}: upgrade adawidth")
             settings = Settings(**{**stored["settings"], "ladder": tuple(stored["settings"]["ladder"])})
             values = {name: value for name, value in stored.items() if name not in ("format", "version")}
             entries = sorted((Entry.of(json.loads(segment)) for segment in segments), key=lambda entry: entry.first)
             return Head(**{**values, "settings": settings}), tuple(entries)
-        except (TypeError, KeyError, ValueError) as error:
+        except (TypeError, KeyError, ValueError, AttributeError, IndexError) as error:
             raise self.damaged(f"it does not describe an index ({error})") from None
 
     def _removed(self) -> Rows:

@@ -44,6 +44,15 @@ MAGIC = b"adawidth segment 1\n".ljust(64, b"\0")
 ALIGNED = 64
 CHECKED = 64  # rows under one checksum
 KINDS = ("<f2", "<f4", "<f8", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8")
+LAYOUT = {  # kind and dimensions of the arrays that every segment has
+    "rows": ("<f2", 2),
+    "inverse": ("<f4", 2),
+    "numbers": ("<i8", 1),
+    "names": ("|u1", 1),
+    "ends": ("<i8", 1),
+    "places": ("<i4", 1),
+    "total": ("<f8", 1),
+}
 NAME = re.compile(r"[0-9a-f]{32}\.segment")
 
 Array = NDArray[Any]
@@ -89,7 +98,7 @@ class Entry:
         entry = cls(**{**stored, "arrays": arrays})
         numbers = [entry.rows, entry.first, entry.last, entry.size]
         numbers += [n for place in arrays.values() for n in (*place.shape, place.offset, place.checksum)]
-        if not NAME.fullmatch(entry.name) or not all(type(n) is int and n >= 0 for n in numbers):
+        if not NAME.fullmatch(entry.name) or not isinstance(entry.storage, str) or not all(type(n) is int and n >= 0 for n in numbers):
             raise ValueError(f"segment {entry.name!r}")
         if any(place.kind not in KINDS or place.offset % ALIGNED or place.offset + place.size > entry.size for place in arrays.values()):
             raise ValueError(f"arrays of segment {entry.name!r}")
@@ -111,6 +120,7 @@ class Segment:
         self.entry = entry
         self.path = folder / entry.name
         self._data = _mapped(self.path, entry, whole=not rows_only)
+        self._check_layout()
         if rows_only:
             return
         self.arrays = {name: self._array(name) for name in entry.arrays if name != "rows"}
@@ -118,7 +128,8 @@ class Segment:
         self.inverse: NDArray[np.float32] = self.arrays["inverse"]
         self.numbers: Rows = self.arrays["numbers"]
         self.total: NDArray[np.float64] = self.arrays["total"]
-        self._check_shapes()
+        if (np.diff(self.numbers) <= 0).any():
+            raise self._damaged("the documents' numbers do not ascend")
         self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked
 
     def __len__(self) -> int:
@@ -155,6 +166,12 @@ class Segment:
                 raise self._damaged(f"rows {first} to {min(first + CHECKED, len(self)) - 1} do not have their checksum")
             self._unread[block] = False
 
+    def check_widths(self, width: int, ladder: int) -> None:
+        """Refuses rows of another width, or with lengths at another number of widths, than the manifest says."""
+        if (self.rows.shape[1], self.inverse.shape[1]) != (width, ladder):
+            found = f"{self.rows.shape[1]} and {self.inverse.shape[1]}"
+            raise self._damaged(f"rows and lengths are {found} wide, expected {width} and {ladder}")
+
     def sound(self) -> Bools:
         """Which rows can be trusted, whatever else is damaged. (N,)"""
         sound = [zlib.crc32(self._block(block)) == checksum for block, checksum in enumerate(self.entry.checksums)]
@@ -178,8 +195,6 @@ class Segment:
         return memoryview(self._data)[place.offset + begin * size : place.offset + end * size]
 
     def _array(self, name: str) -> Array:
-        if name not in self.entry.arrays:
-            raise self._damaged(f"there is no array {name!r}")
         place = self.entry.arrays[name]
         if name != "rows" and zlib.crc32(memoryview(self._data)[place.offset : place.offset + place.size]) != place.checksum:
             raise self._damaged(f"the array {name!r} does not have its checksum")
@@ -188,24 +203,18 @@ class Segment:
         count = place.size // np.dtype(place.kind).itemsize
         return np.frombuffer(self._data, place.kind, count, place.offset).reshape(place.shape)
 
-    def _check_shapes(self) -> None:
-        n, width = self.entry.rows, self.rows.shape[-1]
-        expected = {
-            "rows": ("<f2", (n, width)),
-            "inverse": ("<f4", (n, self.inverse.shape[-1])),
-            "numbers": ("<i8", (n,)),
-            "names": ("|u1", self.entry.arrays["names"].shape),
-            "ends": ("<i8", (n,)),
-            "places": ("<i4", (n,)),
-            "total": ("<f8", (width,)),
-        }
-        for name, wanted in expected.items():
-            place = self.entry.arrays.get(name)
-            if place is None or (place.kind, place.shape) != wanted:
-                found = "nothing" if place is None else f"{place.kind} {place.shape}"
-                raise self._damaged(f"expected {name!r} as {wanted[0]} {wanted[1]}, found {found}")
-        if n and (np.diff(self.numbers) <= 0).any():
-            raise self._damaged("the documents' numbers do not ascend")
+    def _check_layout(self) -> None:
+        """Refuses an entry whose arrays are not those of a segment."""
+        places = self.entry.arrays
+        for name, (kind, dimensions) in LAYOUT.items():
+            place = places.get(name)
+            if place is None or place.kind != kind or len(place.shape) != dimensions:
+                found = "nothing" if place is None else f"{place.kind} in {len(place.shape)} dimensions"
+                raise self._damaged(f"expected {name!r} as {kind} in {dimensions} dimensions, found {found}")
+            if name not in ("names", "total") and place.shape[0] != len(self):
+                raise self._damaged(f"{name!r} is of {place.shape[0]} rows, the segment has {len(self)}")
+        if places["total"].shape[0] != places["rows"].shape[1]:
+            raise self._damaged(f"'total' is {places['total'].shape[0]} wide, the rows {places['rows'].shape[1]}")
 
     def _damaged(self, what: str) -> ArtifactError:
         return ArtifactError(
@@ -217,7 +226,7 @@ def _mapped(path: Path, entry: Entry, *, whole: bool) -> mmap.mmap | bytes:
     """The file's bytes; a `whole` one is as long as its entry says."""
     mend = f"restore a snapshot, or save the rest with `adawidth repair {path.parent.name}`"
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -285,11 +294,10 @@ class SegmentWriter:
         self._write_inverse(rows)
         self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._width)))
         with tempfile.TemporaryFile(dir=self._folder) as scratch:  # may be larger than memory
-            os.posix_fallocate(scratch.fileno(), 0, 4 * count * self._start)  # a full disk is an error here, and a crash later
-            block = np.memmap(scratch, np.float32, "w+", shape=(count, self._start))
-            for start in range(0, count, BLOCK):
-                block[start : start + BLOCK] = unit(rows[start : start + BLOCK, : self._start])
-            built = codes.build(block, storage, seed)
+            for part in _parts(rows):
+                scratch.write(unit(part[:, : self._start]).data)
+            scratch.flush()
+            built = codes.build(np.memmap(scratch, np.float32, "r", shape=(count, self._start)), storage, seed)
             if storage == "auto":
                 limits = f"flat (exact) up to {codes.SMALL}, pq4 below {codes.LARGE}, ivf from there on"
                 log.info("storage %s for %d documents: %s", built.storage, count, limits)

@@ -41,6 +41,8 @@ class View:
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
         self.manifest = manifest
         self.segments = tuple(segments)
+        for segment in segments:
+            segment.check_widths(self.width, len(manifest.head.settings.ladder))
         self.firsts = [0, *np.cumsum([len(segment) for segment in segments]).tolist()]
         self.alive = np.ones(self.firsts[-1], np.bool_)
         for segment, first in zip(self.segments, self.firsts, strict=False):

@@ -1,0 +1,187 @@
+"""Does an index survive a writer that is killed anywhere?
+
+    python benchmarks/crash.py --kills 300            (writes results/crash.json)
+
+A writer adds, updates, removes and compacts at random, and says after every call that it has returned. It is killed with SIGKILL
+at a random moment, over and over again in one folder. After each kill the index is opened and compared with what was
+acknowledged: every document is there, once, with its own vector and title, and the call that was under way is there whole or not
+at all. Each kill's writer is the next one's sweeper.
+"""
+
+import argparse
+import json
+import os
+import random
+import select
+import signal
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import faiss
+import numpy as np
+
+from adawidth.artifact import write_model
+from adawidth.data import unit
+from adawidth.index import PrefixIndex
+from adawidth.index.repair import examine
+from adawidth.rotation import Rotation
+
+WIDTH, START = 64, 32
+ROTATION = Rotation.random(WIDTH, seed=1)
+LARGEST = 4_000  # documents; then more is removed than added
+LONGEST = 0.5  # seconds that a writer lives, at most
+
+State = dict[str, int]  # the version of each document that is there
+
+
+def vector(name: str, version: int) -> np.ndarray:
+    """The vector of one version of a document."""
+    return np.random.default_rng([version, *name.encode()]).standard_normal(WIDTH, dtype=np.float32)
+
+
+def planned(state: State, seed: int) -> tuple[str, list[str]]:
+    """What a writer does next: a verb and ids. A function of its arguments, so that the observer knows it too."""
+    rng = random.Random(seed)
+    verbs = ["remove", "remove", "compact"] if len(state) > LARGEST else ["add", "add", "update", "update", "remove", "compact"]
+    verb = rng.choice(verbs)
+    some = rng.sample(sorted(state), min(len(state), rng.choice((1, 30, 300))))
+    if verb == "remove":
+        return (verb, some[: len(state) // 2 or 1] if len(state) <= LARGEST else rng.sample(sorted(state), LARGEST // 2))
+    new = [f"{seed}-{i}" for i in range(rng.choice((1, 40, 600)))]
+    return verb, {"add": new, "update": some + new[:5], "compact": []}[verb]
+
+
+def after(state: State, verb: str, ids: list[str], seed: int) -> State:
+    """What is there when that is done; a version is the seed of the call that wrote it."""
+    if verb == "remove":
+        return {name: version for name, version in state.items() if name not in set(ids)}
+    return state | dict.fromkeys(ids, seed)
+
+
+def write(path: Path, state: State, first: int, say: int) -> None:
+    """The writer: never comes back."""
+    index = PrefixIndex(path)
+    os.write(say, b"ready\n")
+    for seed in range(first, first + 10_000):
+        verb, ids = planned(state, seed)
+        os.write(say, f"begin {seed}\n".encode())
+        if verb == "remove":
+            index.remove(ids)
+        elif verb == "compact":
+            index.compact()
+        else:
+            values = unit(np.stack([vector(name, seed) for name in ids]))
+            getattr(index, verb)(values, ids, titles=[f"{name} {seed}" for name in ids])
+        os.write(say, f"done {seed}\n".encode())
+        state = after(state, verb, ids, seed)
+
+
+def killed(path: Path, state: State, first: int, seconds: float) -> tuple[list[int], int | None]:
+    """Runs a writer for some time and kills it: the seeds of the calls that returned, and of the one that was under way."""
+    hear, say = os.pipe()
+    process = os.fork()
+    if not process:
+        try:
+            os.close(hear)
+            write(path, state, first, say)
+        finally:
+            os._exit(1)
+    os.close(say)
+    heard = os.read(hear, 6)
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if select.select([hear], [], [], left)[0]:
+            part = os.read(hear, 65_536)
+            if not part:
+                raise SystemExit(f"the writer ended by itself after {heard[-200:]!r}")
+            heard += part
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    while part := os.read(hear, 65_536):
+        heard += part
+    os.close(hear)
+    lines = heard.decode().split("\n")[1:-1]  # whole lines
+    done = [int(line.split()[1]) for line in lines if line.startswith("done")]
+    begun = [int(line.split()[1]) for line in lines if line.startswith("begin")]
+    return done, begun[-1] if len(begun) > len(done) else None
+
+
+def found(path: Path) -> State:
+    """What the index says is there, each document looked at from all sides."""
+    assert examine(path) == [], examine(path)
+    with PrefixIndex(path) as index:
+        view = index.view
+        rows = np.flatnonzero(view.alive)
+        known = view.texts(rows)
+        names = [document.id for document in known]
+        assert len(set(names)) == len(names) == len(index), "a document is there twice"
+        state = {document.id: int(document.title.split()[1]) for document in known}
+        assert names == [str(view.documents.ids[row]) for row in rows], "manifest and segments disagree"
+        assert [document.title for document in known] == [f"{name} {version}" for name, version in state.items()]
+        if names:
+            expected = ROTATION.apply(unit(np.stack([vector(name, version) for name, version in state.items()])))
+            assert np.abs(view.vectors(rows) - expected).max() < 1e-3, "a document has another's vector"
+            query = ROTATION.apply(unit(vector(names[0], state[names[0]])[None]))
+            answer = view.search(query, START, len(names)).candidates[0]
+            assert sorted(answer.tolist()) == rows.tolist(), "a search finds something else than is there"
+        return state
+
+
+def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
+    """Kills a writer so many times."""
+    faiss.omp_set_num_threads(1)
+    path = folder / "crash.index"
+    path.mkdir()
+    write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# crash\n")
+    PrefixIndex.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)).close()
+    rng, state, first = random.Random(seed), State(), 0
+    counts: dict[str, Counter[str]] = {"under way": Counter(), "kept": Counter(), "taken back": Counter()}
+    calls = orphans = 0
+    for _ in range(kills):
+        done, open_call = killed(path, state, first, rng.uniform(0, LONGEST))
+        for call in done:
+            state = after(state, *planned(state, call), call)
+        calls += len(done)
+        with PrefixIndex(path) as index:
+            known = {entry["name"] for entry in index.facts()["segments"]}
+        orphans += sum(file.name not in known for file in path.glob("*.segment"))
+        there = found(path)
+        if open_call is not None:
+            verb, ids = planned(state, open_call)
+            wanted = after(state, verb, ids, open_call)
+            counts["under way"][verb] += 1
+            assert there in (state, wanted), f"{verb} {open_call} is there by halves"
+            if verb != "compact":  # which changes no document
+                counts["kept" if there == wanted else "taken back"][verb] += 1
+        else:
+            assert there == state, "an acknowledged call is not there"
+        state, first = there, (first + len(done) + 10)
+    return {
+        "command": f"python benchmarks/crash.py --kills {kills}",
+        "kills": kills,
+        "acknowledged_calls": calls,
+        "calls_under_way_when_killed": dict(counts["under way"]),
+        "of_these_there_whole": dict(counts["kept"]),
+        "of_these_not_there_at_all": dict(counts["taken back"]),
+        "orphaned_files_left_and_swept": orphans,
+        "documents_lost_doubled_or_halved": 0,
+        "documents_at_the_end": len(state),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "crash.json")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        result = run(Path(folder), options.kills, options.seed)
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
