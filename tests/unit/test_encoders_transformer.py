@@ -122,7 +122,7 @@ def test_without_network_and_cache_the_error_shows_the_way(tmp_path: Path, monke
     with pytest.raises(DataError, match="there is no such model folder"):
         load_encoder(str(tmp_path / "none"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="no model could be loaded from this folder") as error:
+    with pytest.raises(DataError, match="empty: the model can't be loaded") as error:
         load_encoder(str(tmp_path / "empty"))
     assert "\n" not in str(error.value)
 

@@ -98,11 +98,11 @@ def _load(source: str, local: bool, device: str | None, trust_remote_code: bool)
                 raise
             return SentenceTransformer(source, **options)
     except (OSError, ValueError, ImportError, RuntimeError) as error:
+        reason = str(error).strip().partition("\n")[0]
         if "trust_remote_code" in str(error):
             raise OptionError(f"{source} brings code of its own: read it, and if you trust it add --trust-remote-code") from None
-        reason = str(error).strip().split("\n")[0]
-        if local:
-            raise DataError(f"{source}: no model could be loaded from this folder: {reason}") from None
+        if local or not isinstance(error, OSError):
+            raise DataError(f"{source}: the model can't be loaded: {reason}") from None
         raise DataError(
             f"{source}: not in this machine's cache, and it can't be fetched ({reason}): "
             "give the path of a folder that holds the model, --model ./PATH"
