@@ -2,6 +2,8 @@
 
 import logging
 import os
+import shutil
+import tempfile
 import threading
 from pathlib import Path
 
@@ -297,6 +299,34 @@ def test_eight_readers_while_a_writer_commits(filled: Path) -> None:
         reader.join()
     assert problems == []
     assert min(searches) >= 3
+
+
+def test_a_folder_that_can_not_be_written_to_is_searched(filled: Path) -> None:
+    """A process without the right to write there opens it, and is told that it can't add."""
+    place = Path(tempfile.mkdtemp())
+    folder = Path(shutil.copytree(filled, place / "shared.index"))
+    with PrefixIndex(folder) as index:  # everything is loaded now that the child needs
+        index.view.search(QUERIES, 32, 5)
+    for path in (place, folder, folder / "model"):
+        path.chmod(0o555)
+    process = os.fork()
+    if not process:
+        try:
+            if os.getuid() == 0:
+                os.setuid(65_534)
+            index = PrefixIndex(folder)
+            assert index.view.search(QUERIES, 32, 5).candidates.shape == (20, 5)
+            assert index.documents(["d1"])[0].title == "title 1"
+            index.close()
+            with pytest.raises(ArtifactError, match="can't be written to"):
+                index.remove(["d1"])
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(process, 0)[1] == 0
+    for path in (place, folder, folder / "model"):
+        path.chmod(0o755)
+    shutil.rmtree(place)
 
 
 def test_ids_that_are_numbers_are_kept_as_text(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ next writer sweeps away.
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
@@ -119,7 +120,9 @@ def change(folder: Path, *, mending: bool = False) -> Iterator[Change]:
             changing.commit()
         except OSError as error:
             changing.rollback()
-            raise DataError(f"{folder}: not written, the index is as it was: {error.strerror or error}: free some space") from error
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None)  # NumPy's short writes carry no number
+            reason = "the disk is full: free some space" if full else error.strerror
+            raise DataError(f"{folder}: not written, the index is as it was: {reason}") from error
         except BaseException:
             changing.rollback()
             raise

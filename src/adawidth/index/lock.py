@@ -22,6 +22,8 @@ FILE = "lock"
 def held(folder: Path) -> Iterator[int]:
     """Holds the folder's lock, and gives its handle; refuses where another process, or another part of this one, holds it."""
     path = folder / FILE
+    if not os.access(folder, os.W_OK):
+        raise ArtifactError(f"{folder}: can't be written to: give this user the right to, or work on a snapshot")
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:

@@ -8,6 +8,7 @@ may hold is no more than the tables below: any other table, view or trigger is r
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import zlib
@@ -36,6 +37,7 @@ TABLES = {
     "text TEXT NOT NULL, metadata TEXT NOT NULL, checksum INTEGER NOT NULL)",
 }
 MANY = 500  # values bound in one statement
+SOME = 10_000  # documents read at a time
 WHOLE = 2**64
 
 
@@ -116,6 +118,8 @@ class Manifest:
         self.path = folder / FILE
         self._lock = threading.Lock()
         mode, noted = "rw" if writing else "ro", lock.last_commit(folder)
+        if not writing and not os.access(folder, os.W_OK) and not (folder / f"{FILE}-wal").exists():
+            mode += "&immutable=1"  # SQLite needs no files of its own beside it then
         with self._told():
             self._db = sqlite3.connect(
                 f"file:{quote(str(self.path.absolute()))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=60
@@ -195,10 +199,11 @@ class Manifest:
         for (problem,) in self.query("PRAGMA quick_check(1)"):
             if problem != "ok":
                 raise self.damaged(problem)
-        count = total = 0
-        for row in self.query("SELECT * FROM documents"):
-            self._document(row)
-            count, total = count + 1, total + row[-1]
+        count = total = last = 0
+        while rows := self.query("SELECT * FROM documents WHERE number >= ? ORDER BY number LIMIT ?", (last, SOME)):
+            for row in rows:
+                self._check_document(row)
+            count, total, last = count + len(rows), total + sum(row[-1] for row in rows), rows[-1][0] + 1
         if (count, total % WHOLE) != (self.head.documents, self.head.documents_sum):
             raise self.damaged(f"{count} documents are not the {self.head.documents} that were written")
 
@@ -255,10 +260,17 @@ class Manifest:
         return np.array(numbers, np.int64)
 
     def _document(self, row: Sequence[Any]) -> Document:
-        number, identifier, title, text, metadata, checksum = row
-        if not all(isinstance(value, str) for value in row[1:-1]) or checksum_of(number, *row[1:-1]) != checksum:
-            raise self.damaged(f"document {identifier!r} does not have its checksum")
+        self._check_document(row)
+        _, identifier, title, text, metadata, _ = row
         return Document(identifier, title, text, json.loads(metadata))
+
+    def _check_document(self, row: Sequence[Any]) -> None:
+        try:
+            sound = checksum_of(row[0], *row[1:-1]) == row[-1]
+        except (TypeError, ValueError):  # a damaged page may hold anything
+            sound = False
+        if not sound:
+            raise self.damaged(f"document {row[1]!r} does not have its checksum")
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -30,7 +30,7 @@ from . import source
 from .commit import Change, change
 from .manifest import FILE, Document, Manifest, Settings, settle
 from .memory import twins
-from .segment import Entry, Segment, SegmentWriter
+from .segment import Entry, MissingSegment, Segment, SegmentWriter
 from .view import View
 
 log = logging.getLogger("adawidth")
@@ -198,12 +198,13 @@ class PrefixIndex:
 
         A reader that stays at an old commit keeps SQLite from reusing its log: refresh now and then where others write.
         """
+        with Manifest(self.path) as manifest:
+            if manifest.head.commit == self.view.manifest.head.commit:
+                return False
         view = self._opened({segment.entry.name: segment for segment in self.view.segments})
-        newer = view.manifest.head.commit != self.view.manifest.head.commit
-        if newer:
-            view.checked = self.view.checked
-            self.view = view
-        return newer
+        view.checked = self.view.checked
+        self.view = view
+        return True
 
     def _committed(self) -> None:
         """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
@@ -243,17 +244,18 @@ class PrefixIndex:
 
     def _opened(self, known: Mapping[str, Segment]) -> View:
         """The last commit. A writer may remove files between the manifest and them: then there is a newer commit."""
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             manifest = Manifest(self.path)
             try:
                 return View(manifest, [known.get(entry.name) or Segment(self.path, entry) for entry in manifest.segments])
-            except FileNotFoundError as error:
+            except MissingSegment:
                 manifest.close()
-                missing = error.filename
+                if attempt == ATTEMPTS - 1:
+                    raise
             except BaseException:
                 manifest.close()
                 raise
-        raise ArtifactError(f"{missing}: the file is missing; restore a snapshot, or save the rest with `adawidth repair {self.path.name}`")
+        raise AssertionError("every attempt returns or raises")
 
     def _writer(self) -> SegmentWriter:
         return SegmentWriter(self.path, self.settings.width, self.settings.ladder, self.settings.start)
@@ -270,12 +272,12 @@ class PrefixIndex:
         for entry in entries:
             segment = Segment(self.path, entry)
             segment.check()
+            alive = segment.without(changing.removed)
             for start in range(0, len(segment), BLOCK):
-                numbers = segment.numbers[start : start + BLOCK]
-                kept = start + np.flatnonzero(~np.isin(numbers, changing.removed, assume_unique=True))
+                kept = start + np.flatnonzero(alive[start : start + BLOCK])
                 writer.append(segment.rows[kept], segment.numbers[kept], [segment.id_of(row) for row in kept.tolist()])
                 if tick is not None:
-                    tick(len(numbers))
+                    tick(min(BLOCK, len(segment) - start))
 
     def _numbers(self, manifest: Manifest, ids: Sequence[str]) -> dict[str, int]:
         """The numbers of ids that must be there."""

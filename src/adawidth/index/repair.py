@@ -104,6 +104,4 @@ def _told(call: Callable[[], object]) -> str:
         call()
     except AdaWidthError as error:
         return str(error)
-    except FileNotFoundError as error:
-        return f"{error.filename}: the file is missing"
     return ""

@@ -59,6 +59,10 @@ Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 
 
+class MissingSegment(ArtifactError):
+    """A segment file that is not there: lost, or replaced by a writer since its entry was read."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where an array lies in the file, and its checksum."""
@@ -98,7 +102,8 @@ class Entry:
         entry = cls(**{**stored, "arrays": arrays})
         numbers = [entry.rows, entry.first, entry.last, entry.size]
         numbers += [n for place in arrays.values() for n in (*place.shape, place.offset, place.checksum)]
-        if not NAME.fullmatch(entry.name) or not isinstance(entry.storage, str) or not all(type(n) is int and n >= 0 for n in numbers):
+        plain = isinstance(entry.storage, str) and all(type(n) is int and n >= 0 for n in numbers)
+        if not NAME.fullmatch(entry.name) or not plain or not entry.rows:
             raise ValueError(f"segment {entry.name!r}")
         if any(place.kind not in KINDS or place.offset % ALIGNED or place.offset + place.size > entry.size for place in arrays.values()):
             raise ValueError(f"arrays of segment {entry.name!r}")
@@ -128,8 +133,8 @@ class Segment:
         self.inverse: NDArray[np.float32] = self.arrays["inverse"]
         self.numbers: Rows = self.arrays["numbers"]
         self.total: NDArray[np.float64] = self.arrays["total"]
-        if (np.diff(self.numbers) <= 0).any():
-            raise self._damaged("the documents' numbers do not ascend")
+        if (np.diff(self.numbers) <= 0).any() or [self.numbers[0], self.numbers[-1]] != [entry.first, entry.last]:
+            raise self._damaged(f"the documents' numbers do not ascend from {entry.first} to {entry.last}")
         self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked
 
     def __len__(self) -> int:
@@ -153,6 +158,18 @@ class Segment:
         """The id of the document in this row."""
         ends = self.arrays["ends"]
         return bytes(self.arrays["names"][ends[row - 1] if row else 0 : ends[row]]).decode(errors="replace")
+
+    def rows_of(self, numbers: Rows) -> Rows:
+        """The rows of those of these documents, by their numbers, that are in this segment."""
+        near = numbers[(numbers >= self.entry.first) & (numbers <= self.entry.last)]
+        rows = np.searchsorted(self.numbers, near)
+        return np.asarray(rows[self.numbers[rows] == near])
+
+    def without(self, removed: Rows) -> Bools:
+        """Which rows hold documents that are not among the removed. (N,)"""
+        alive = np.ones(len(self), np.bool_)
+        alive[self.rows_of(removed)] = False
+        return alive
 
     def check(self, rows: Rows | None = None) -> None:
         """Refuses damaged rows: of all blocks, or of those that these rows lie in, that were not checked before."""
@@ -228,7 +245,7 @@ def _mapped(path: Path, entry: Entry, *, whole: bool) -> mmap.mmap | bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        raise
+        raise MissingSegment(f"{path}: the file is missing; {mend}") from None
     except OSError as error:
         raise ArtifactError(f"{path}: can't be read ({error.strerror}): {mend}") from None
     try:

@@ -44,9 +44,7 @@ class View:
         for segment in segments:
             segment.check_widths(self.width, len(manifest.head.settings.ladder))
         self.firsts = [0, *np.cumsum([len(segment) for segment in segments]).tolist()]
-        self.alive = np.ones(self.firsts[-1], np.bool_)
-        for segment, first in zip(self.segments, self.firsts, strict=False):
-            self.alive[first : first + len(segment)] = ~np.isin(segment.numbers, manifest.removed, assume_unique=True)
+        self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
         self.checked = False  # whether all documents' texts have been read and found sound
         self._allowed = self.alive
         self._filters: dict[str, Bools] = {}
@@ -77,8 +75,10 @@ class View:
                 self.manifest.check()
                 self.checked = True
             numbers = self.manifest.matching(*condition)
-            meets = [np.isin(segment.numbers, numbers, assume_unique=True) for segment in self.segments]
-            allowed = self.alive & np.concatenate([np.empty(0, np.bool_), *meets])
+            allowed = np.zeros_like(self.alive)
+            for segment, first in zip(self.segments, self.firsts, strict=False):
+                allowed[first + segment.rows_of(numbers)] = True
+            allowed &= self.alive
             if len(self._filters) < FILTERS:
                 self._filters[text] = allowed
         restricted = copy(self)
