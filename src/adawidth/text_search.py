@@ -10,7 +10,7 @@ from typing import Any, Self
 from .encoders import Encoder, encoder_of
 from .errors import DataError
 from .index import PrefixIndex
-from .model import AdaWidth
+from .model import AdaWidth, open_index
 from .search import Searcher
 
 
@@ -32,21 +32,34 @@ class Answer:
     mean_width: float
     found: tuple[Found, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        """As `search --json` prints it."""
+        hits = [{"id": one.id, "score": one.score, **({"title": one.title} if one.title else {})} for one in self.found]
+        return {"query": self.query, "mean_width": self.mean_width, "hits": hits}
+
 
 @dataclass(frozen=True, eq=False)
 class TextSearcher:
     """Searches an index folder by text."""
 
-    index: PrefixIndex
     searcher: Searcher
     encoder: Encoder
 
     @classmethod
-    def open(cls, path: str | Path, *, model: AdaWidth | None = None, encoder: str | None = None) -> TextSearcher:
-        """An index folder with its own model, or another of the same rotation; `encoder` says where the encoder is found now."""
-        index = PrefixIndex(path)
-        own = AdaWidth.load(index.path / "model")
-        return cls(index, (model or own).open(index), encoder_of(own.record.get("encoding", {}), encoder))
+    def open(cls, path: str | Path, encoder: str | None = None) -> TextSearcher:
+        """An index folder; `encoder` says where its encoder is found now, where that has changed."""
+        return cls.over(open_index(path), encoder)
+
+    @classmethod
+    def over(cls, searcher: Searcher, encoder: str | None = None) -> TextSearcher:
+        """An index folder that is open, with whichever model."""
+        record = AdaWidth.load(searcher.folder.path / "model").record
+        return cls(searcher, encoder_of(record.get("encoding", {}), encoder))
+
+    @property
+    def index(self) -> PrefixIndex:
+        """The index folder."""
+        return self.searcher.folder
 
     def __enter__(self) -> Self:
         return self

@@ -56,12 +56,12 @@ def test_what_is_printed_can_be_repeated(notes: Path) -> None:
     printed = [line[len("$ adawidth ") :] for line in adawidth("quickstart", notes).stdout.splitlines() if line.startswith("$ adawidth ")]
     assert [line.split()[0] for line in printed] == ["encode", "fit", "index", "search"]
     home = Path("my notes.adawidth")
-    made = [json.loads((home / place / "config.json").read_text()) for place in ("model",)]
+    made = [json.loads((home / place / "config.json").read_text()) for place in ("model", "index/model")]
     home.rename("before")
-    for line in printed[:2]:
+    for line in printed[:3]:
         done = adawidth(*shlex.split(line))
         assert done.exit_code == 0, done.stderr
-    assert [json.loads((home / place / "config.json").read_text()) for place in ("model",)] == made
+    assert [json.loads((home / place / "config.json").read_text()) for place in ("model", "index/model")] == made
     vectors = Path("data", "embeddings", "wordllama", "corpus.npy")
     assert (home / vectors).read_bytes() == (Path("before") / vectors).read_bytes()
 
