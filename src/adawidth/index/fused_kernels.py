@@ -238,17 +238,19 @@ def _taper(
         if step < len(bands) and bands[step] < np.inf and left > k:
             _spread(np.float32(bands[step]) * _tail(square, whole), squares[:left], wholes[:left], reach[:left])
             kth = _kth_lower(scores[:left], reach[:left], k)
-            seen, left = left, 0
-            for i in range(seen):
+            i = 0
+            while i < left:
                 if scores[i] + reach[i] >= kth:
-                    if i > left:
-                        _swap(rows, i, left)
-                        _swap(addresses, i, left)
-                        _swap(sums, i, left)
-                        _swap(squares, i, left)
-                        _swap(wholes, i, left)
-                        _swap(scores, i, left)
-                    left += 1
+                    i += 1
+                else:  # goes behind the living
+                    left -= 1
+                    _swap(rows, i, left)
+                    _swap(addresses, i, left)
+                    _swap(sums, i, left)
+                    _swap(squares, i, left)
+                    _swap(wholes, i, left)
+                    _swap(scores, i, left)
+                    _swap(reach, i, left)
         begin = end
     front = 0
     for step in range(len(ladder) - 1, -1, -1):  # those read furthest first

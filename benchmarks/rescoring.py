@@ -1,0 +1,126 @@
+"""From 500 given candidates to the 10 best at full width, one query at a time on one thread: the fused taper and router
+against NumPy, which widens all 500, and scikit-learn, which predicts.
+
+    python benchmarks/rescoring.py [--turns 400]
+
+NumPy has float32 rows in memory and the best way we know to use them: gather, one matrix-vector product, argpartition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import cache
+from pathlib import Path
+
+import faiss
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+import synthetic
+from adawidth.data import Vectors
+from adawidth.features import order_statistics
+from adawidth.index import MemoryIndex
+from adawidth.index.fused import Rescorer
+from adawidth.policies.router import Head, Router
+from adawidth.policies.taper import Taper
+from adawidth.rotation import Rotation
+from adawidth.training.router import flat
+from adawidth.training.taper import fit_taper
+from turns import recall, summary, take
+
+DOCUMENTS, QUERIES, CANDIDATES, START, K = 100_000, 400, 500, 64, 10
+SAMPLE = 100_000  # documents that the taper is calibrated on
+
+
+def fitted(vectors: synthetic.Vectors, quality: float) -> Taper:
+    """The taper from 64 to the full width that keeps this share of what widening all candidates gives, on other queries."""
+    rows = vectors.documents[:SAMPLE].astype(np.float32)
+    asked = vectors.others
+    index = MemoryIndex(Vectors.of(rows), Rotation.identity(rows.shape[1]))
+    model = fit_taper(index, asked[:200], asked[200:], target=rows.shape[1])
+    return model.policy(quality=quality * model.curves[model.starts.index(START)][0].best, start=START)
+
+
+def predictors(scores: np.ndarray, widths: tuple[int, int]) -> tuple[Router, HistGradientBoostingRegressor]:
+    """Trees of the paper's size for made-up gains: half of the queries go on to the second width."""
+    import lightgbm
+
+    x = order_statistics(scores)
+    gain = x[:, 0] - np.median(x[:, 0]) + np.random.default_rng(0).normal(scale=0.02, size=len(x))
+    options = {"num_leaves": 15, "max_depth": 6, "min_data_in_leaf": 20, "learning_rate": 0.05, "num_threads": 1, "verbose": -1}
+    trees = flat(lightgbm.train(options, lightgbm.Dataset(x, gain), 100).dump_model()["tree_info"])
+    knots = np.array([-1.0, 1.0])
+    router = Router(Head(widths, "paper", trees, knots, np.stack([np.zeros(2), knots], axis=1)), START, 0.0, 0.0)
+    return router, HistGradientBoostingRegressor(max_leaf_nodes=15, max_depth=6, max_iter=100, early_stopping=False).fit(x, gain)
+
+
+def measure(width: int, turns: int) -> dict[str, object]:
+    """One width."""
+    vectors = synthetic.make(DOCUMENTS, width, QUERIES)
+    queries, half, rows = vectors.queries, vectors.documents, vectors.documents.astype(np.float32)
+    prefixes = np.ascontiguousarray(rows[:, :START])
+    faiss.normalize_L2(prefixes)
+    candidates = faiss.knn(np.ascontiguousarray(queries[:, :START]), prefixes, CANDIDATES, metric=faiss.METRIC_INNER_PRODUCT)[1]
+
+    @cache
+    def norms(m: int) -> np.ndarray:
+        return np.linalg.norm(rows[:, :m], axis=1)
+
+    def ranked(scores: np.ndarray, near: np.ndarray) -> np.ndarray:
+        best = np.argpartition(-scores, K)[:K]
+        return near[best[np.argsort(-scores[best])]]
+
+    def widened(i: int) -> np.ndarray:
+        near = candidates[i]
+        return ranked(rows[near] @ queries[i], near)
+
+    def routed(i: int) -> np.ndarray:
+        near, query = candidates[i], queries[i]
+        scores = rows[near, :START] @ query[:START] / (norms(START)[near] * np.linalg.norm(query[:START]))
+        chosen = wide if forest.predict(order_statistics(scores[None]))[0] > 0 else START
+        if chosen > START:
+            scores = rows[near, :chosen] @ query[:chosen] / norms(chosen)[near]
+        return ranked(scores, near)
+
+    policy, wide = fitted(vectors, 0.99), min(256, width)
+    lengths = np.linalg.norm(queries[:, :START], axis=1, keepdims=True)
+    stage = np.einsum("qcm,qm->qc", prefixes[candidates], queries[:, :START]) / lengths
+    router, forest = predictors(stage, (START, wide))
+    fused = Rescorer([half], norms, np.arange(len(rows)))
+    part = [slice(i, i + 1) for i in range(QUERIES)]
+    tapered = {
+        "taper": lambda i: fused.answer(queries[part[i]], candidates[part[i]], policy, K),
+        "numpy": widened,
+    }
+    routing = {
+        "router": lambda i: fused.answer(queries[part[i]], candidates[part[i]], router, K),
+        "numpy_sklearn": routed,
+    }
+    answers = fused.answer(queries, candidates, policy, K)
+    return {
+        "width": width,
+        "mean_width": round(float(answers.widths.mean()), 1),
+        "recall_of_widened": recall(answers.rows, np.stack([widened(i) for i in range(QUERIES)])),
+        "router_mean_width": round(float(fused.answer(queries, candidates, router, K).widths.mean()), 1),
+        **summary(take(tapered, min(turns, QUERIES)), "taper"),
+        **summary(take(routing, min(turns, QUERIES)), "router"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=QUERIES)
+    parser.add_argument("--widths", type=int, nargs="+", default=[384, 1024])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "rescoring.json")
+    options = parser.parse_args()
+    faiss.omp_set_num_threads(1)
+    found = []
+    for width in options.widths:
+        found.append(measure(width, options.turns))
+        print(found[-1])
+    options.out.write_text(json.dumps({"documents": DOCUMENTS, "candidates": CANDIDATES, "k": K, "results": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
