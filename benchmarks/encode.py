@@ -11,6 +11,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -49,8 +50,8 @@ def throughput(texts: list[Text], turns: int) -> dict[str, object]:
         with tempfile.TemporaryDirectory() as folder:
             given = texts[:64] if turn == 0 else texts  # the first turn warms both up
             write_texts(Path(folder, "corpus.jsonl"), given)
-            one = seconds(lambda folder=folder: encode_dataset(folder, ours, "minilm"))  # type: ignore[misc]
-            other = seconds(lambda given=given: theirs.encode(whole[: len(given)], batch_size=32, normalize_embeddings=True))  # type: ignore[misc]
+            one = seconds(partial(encode_dataset, folder, ours, "minilm"))
+            other = seconds(partial(theirs.encode, whole[: len(given)], batch_size=32, normalize_embeddings=True))
         if turn:
             ratios.append((other[0] / one[0], other[1] / one[1]))
             print(f"turn {turn}: ours {one[0]:.1f} s of processor time, theirs {other[0]:.1f} s", flush=True)

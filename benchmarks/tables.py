@@ -127,10 +127,22 @@ def speed() -> str:
     return "\n".join(parts)
 
 
+def encoding() -> str:
+    found = result("encode")
+    if found is None:
+        return ""
+    scifact, keys = found["scifact"], ("collection", "texts", "mean_characters", "turns", "ratio")
+    parts = ["## Encoding", "", f"`{found['command']}`", ""]
+    parts += [f"SciFact from text with all-MiniLM-L6-v2: nDCG@10 {scifact['nDCG@10']:.4f}, published {scifact['published']:.4f}.", ""]
+    parts += ["Speed of `adawidth encode` as a share of one call of sentence-transformers' `encode`, in turns, by processor time:", ""]
+    rows = [[row[key] for key in keys] for row in found["throughput"]]
+    return "\n".join([*parts, table(["collection", "texts", "characters a text", "turns", "share"], rows), ""])
+
+
 def main() -> None:
     head = "# Benchmarks\n\nOne script a question, results in results/*.json, tables by `python benchmarks/tables.py`, pictures by\n"
     head += "`python benchmarks/figures.py`. The machine has two cores and is shared: read ratios, not seconds.\n"
-    parts = [rotations(), tapers(), router(), speed()]
+    parts = [rotations(), tapers(), router(), encoding(), speed()]
     (HERE / "README.md").write_text("\n".join([head, *parts]).rstrip() + "\n", encoding="utf-8")
 
 
