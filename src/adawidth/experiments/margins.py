@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 
 from ..evaluation.significance import mean_interval
-from .methods import Measured, Place
+from .methods import Measured
 
 ANCHORS = (32, 48, 64, 128)  # widths at which the paper asks how much wider a rival must read
 CLOSE = 0.01  # nDCG@10 that is not called a loss
@@ -97,18 +97,14 @@ def strongest(found: Measured, rivals: Sequence[str], widths: Sequence[int]) -> 
     return max(rivals, key=lambda method: _mean([found.overall(method, m) for m in widths]))
 
 
-def better(found: Measured, ours: Sequence[str]) -> Callable[[Place], str]:
-    """Which of our rows stands for a place: the one with the better mean there."""
-    return lambda place: max(ours, key=lambda method: _mean([found.mean(place, method, m) for m in found.widths(place)]))
-
-
 def losses(found: Measured, ours: Sequence[str], rivals: Sequence[str]) -> list[dict[str, Any]]:
-    """Places and widths where a rival is ahead of the better of our rows by more than CLOSE, with its name."""
-    pick, entries = better(found, ours), []
+    """Places and widths where a rival is ahead of the better of our rows there by more than CLOSE, with its name."""
+    entries = []
     for place in found.places:
         for m in found.widths(place):
-            rival = max(rivals, key=lambda method, at=(place, m): found.mean(at[0], method, at[1]))  # type: ignore[misc]
-            gap = found.mean(place, pick(place), m) - found.mean(place, rival, m)
+            means = {method: found.mean(place, method, m) for method in (*ours, *rivals)}
+            rival = max(rivals, key=means.__getitem__)
+            gap = max(means[method] for method in ours) - means[rival]
             if gap < -CLOSE:
                 entries.append({"dataset": place[0], "encoder": place[1], "width": m, "method": rival, "gap": gap})
     return entries
