@@ -16,7 +16,7 @@ TEXTS = [Text("a", "first, with a comma", "One"), Text("b", 'says "hello"\nand g
 
 
 def test_json_lines_come_back(tmp_path: Path) -> None:
-    pictured = [*TEXTS, Text("d", "what is this?", image="pictures/1.jpg")]
+    pictured = [Text("0", "without a title"), *TEXTS, Text("d", "what is this?", image="pictures/1.jpg")]
     write_texts(tmp_path / "corpus.jsonl", pictured)
     assert list(read_texts(tmp_path / "corpus.jsonl")) == pictured
     (tmp_path / "corpus.jsonl.gz").write_bytes(gzip.compress((tmp_path / "corpus.jsonl").read_bytes()))

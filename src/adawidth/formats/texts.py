@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -83,21 +84,21 @@ def write_texts(path: StrPath, texts: Iterable[Text]) -> None:
 
 
 def _named(path: Path, rows: Iterator[Row], columns: Columns) -> Iterator[Text]:
-    """Rows as texts. The columns are chosen on the first row."""
-    chosen: Columns | None = None
-    for number, row in rows:
-        if chosen is None:
-            chosen = Columns(
-                _column(path, row, columns.text, TEXT_COLUMNS, "--text-column"),
-                _column(path, row, columns.title, TITLE_COLUMNS, "--title-column", needed=False),
-                _column(path, row, columns.id, ID_COLUMNS, "--id-column", needed=False),
-            )
-        text = _field(path, number, row, chosen.text)
-        title = _field(path, number, row, chosen.title)
-        name = _field(path, number, row, chosen.id) if chosen.id else str(number)
+    """Rows as texts. The columns of text and id are chosen on the first row; JSON lines may leave out an empty title."""
+    first = next(rows, None)
+    if first is None:
+        return
+    text_column = _column(path, first[1], columns.text, TEXT_COLUMNS, "--text-column")
+    id_column = _column(path, first[1], columns.id, ID_COLUMNS, "--id-column", needed=False)
+    if columns.title is not None:
+        _column(path, first[1], columns.title, (), "--title-column")
+    titles = TITLE_COLUMNS if columns.title is None else (columns.title,)
+    for number, row in chain([first], rows):
+        name = _field(path, number, row, id_column) if id_column else str(number)
         if not name:
-            raise DataError(f"{path}:{number}: column {chosen.id!r} is empty: every text needs an id")
-        yield Text(name, text, title, str(row.get("image") or ""))
+            raise DataError(f"{path}:{number}: column {id_column!r} is empty: every text needs an id")
+        title = _field(path, number, row, next((column for column in titles if column in row), None))
+        yield Text(name, _field(path, number, row, text_column), title, str(row.get("image") or ""))
 
 
 def _column(
