@@ -150,11 +150,11 @@ def _msmarco(given: Published) -> Prepared:
     """Published dev is test. Train keeps the queries with a relevant passage among those kept."""
     published = given.qrels("train", "dev")
     needed = {d for grades in published["dev"].grades.values() for d, grade in grades.items() if grade > 0}
-    ids = [text.id for text in given.texts("corpus")]
-    others = [row for row, name in enumerate(ids) if name not in needed]
-    wanted = max(0, min(given.documents - (len(ids) - len(others)), len(others)))
-    rows = np.random.default_rng(given.seed).choice(others, wanted, replace=False) if others else np.empty(0, np.int64)
-    kept = needed.intersection(ids) | {ids[row] for row in rows}
+    chosen = np.fromiter((text.id in needed for text in given.texts("corpus")), bool)
+    others = np.flatnonzero(~chosen)
+    wanted = min(max(0, given.documents - int(chosen.sum())), len(others))
+    chosen[np.random.default_rng(given.seed).permutation(others)[:wanted]] = True
+    kept = {text.id for text, taken in zip(given.texts("corpus"), chosen, strict=True) if taken}
     train = {q: known for q, grades in published["train"].grades.items() if (known := {d: g for d, g in grades.items() if d in kept})}
     test = {q: {d: g for d, g in grades.items() if d in kept} for q, grades in published["dev"].grades.items()}
     return Prepared(
