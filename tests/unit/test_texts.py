@@ -19,6 +19,7 @@ def test_json_lines_come_back(tmp_path: Path) -> None:
     pictured = [Text("0", "without a title"), *TEXTS, Text("d", "what is this?", image="pictures/1.jpg")]
     write_texts(tmp_path / "corpus.jsonl", pictured)
     assert list(read_texts(tmp_path / "corpus.jsonl")) == pictured
+    assert list(read_texts(tmp_path)) == pictured  # a dataset folder's corpus
     (tmp_path / "corpus.jsonl.gz").write_bytes(gzip.compress((tmp_path / "corpus.jsonl").read_bytes()))
     assert list(read_texts(tmp_path / "corpus.jsonl.gz")) == pictured
 
@@ -76,7 +77,7 @@ def test_a_folder_is_cut_into_passages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("t.jsonl", '{"_id": "a", "text": "x"}\n[1]\n', "t.jsonl:2: expected a JSON object, found '[1]'"),
+        ("t.jsonl", '{"_id": "a", "text": "x"}\n\n[1]\n', "t.jsonl:3: expected a JSON object, found '[1]'"),
         ("t.jsonl", '{"_id": "a", "words": "x"}\n', "found _id, words: choose one with --text-column"),
         ("t.jsonl", '{"_id": "", "text": "x"}\n', "t.jsonl:1: column '_id' is empty"),
         ("t.jsonl", '{"_id": "a", "text": ["x"]}\n', "t.jsonl:1: column 'text' holds a list"),

@@ -154,13 +154,15 @@ def _msmarco(given: Published) -> Prepared:
     others = np.flatnonzero(~chosen)
     wanted = min(max(0, given.documents - int(chosen.sum())), len(others))
     chosen[np.random.default_rng(given.seed).permutation(others)[:wanted]] = True
-    kept = {text.id for text, taken in zip(given.texts("corpus"), chosen, strict=True) if taken}
-    train = {q: known for q, grades in published["train"].grades.items() if (known := {d: g for d, g in grades.items() if d in kept})}
-    test = {q: {d: g for d, g in grades.items() if d in kept} for q, grades in published["dev"].grades.items()}
+    kept: set[Id] = {text.id for text, taken in zip(given.texts("corpus"), chosen, strict=True) if taken}
+    cut = {
+        split: {q: {d: g for d, g in grades.items() if d in kept} for q, grades in part.grades.items()} for split, part in published.items()
+    }
+    qrels = {"train": {q: grades for q, grades in cut["train"].items() if grades}, "test": cut["dev"]}
     return Prepared(
         (text for text in given.texts("corpus") if text.id in kept),
-        (text for text in given.texts("queries") if text.id in train or text.id in test),
-        {"train": Qrels(train, "train"), "test": Qrels(test, "test")},
+        (text for text in given.texts("queries") if any(text.id in part for part in qrels.values())),
+        {split: Qrels(grades, split) for split, grades in qrels.items()},
     )
 
 

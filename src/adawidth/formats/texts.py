@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, OptionError
-from .files import StrPath, atomic_file, lines
+from .files import StrPath, atomic_file, existing, lines
 from .vectors import pyarrow_modules
 
 TEXT_COLUMNS = ("text", "contents", "content", "body", "passage", "question", "query")
@@ -54,10 +54,14 @@ class Columns:
 
 
 def read_texts(path: StrPath, columns: Columns | None = None) -> Iterator[Text]:
-    """The texts of a file or folder, one after the other; the suffix says how it is read (.gz on top of it where it is text)."""
+    """The texts of a file or folder, one after the other; the suffix says how it is read (.gz on top of it where it is text).
+
+    A dataset folder stands for its corpus.
+    """
     path = Path(path)
     if path.is_dir():
-        return _folder(path)
+        corpus = existing(path / "corpus.jsonl")
+        return _folder(path) if corpus is None else read_texts(corpus, columns)
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if not path.is_file():
         raise DataError(f"{path}: there is no such file or folder")
@@ -120,6 +124,8 @@ def _field(path: Path, number: int, row: Mapping[str, Any], column: str | None) 
 
 def _json_rows(path: Path) -> Iterator[Row]:
     for number, line in lines(path):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
         except ValueError:
