@@ -114,7 +114,7 @@ def found(path: Path) -> State:
     with PrefixIndex(path) as index:
         view = index.view
         rows = np.flatnonzero(view.alive)
-        known = view.texts(rows)
+        known = view.documents.described(rows)
         names = [document.id for document in known]
         assert len(set(names)) == len(names) == len(index), "a document is there twice"
         state = {document.id: int(document.title.split()[1]) for document in known}

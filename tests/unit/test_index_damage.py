@@ -314,7 +314,7 @@ def test_a_changed_document_is_found_out(filled: Path, column: str) -> None:
     sql(filled, f"UPDATE documents SET {column} = '{{}}' WHERE number = 14")
     with PrefixIndex(filled) as index:
         with pytest.raises(ArtifactError, match=r"document .* does not have its checksum"):
-            index.view.texts(np.array([14]))
+            index.view.documents.described(np.array([14]))
         with pytest.raises(ArtifactError, match=r"document .* does not have its checksum"):
             index.view.where("year > 2000")
     assert len(examine(filled)) == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from small_index import DOCUMENTS, ROTATION, WIDTH, empty, fill, kept, known, vectors
 
-from adawidth.data import Vectors
+from adawidth.data import Hits, Vectors
 from adawidth.errors import ArtifactError, DataError, OptionError
 from adawidth.index import Document, MemoryIndex, PrefixIndex, View
 from adawidth.index.source import of_vectors
@@ -212,7 +212,19 @@ def test_a_reader_keeps_its_commit_until_it_refreshes(filled: Path) -> None:
     assert not reader.refresh()
     assert len(reader) == DOCUMENTS - 1
     assert reader.documents(["d1"])[0].title == "other"
-    assert view.texts(np.array([0]))[0].title == "title 0"
+    assert view.documents.described(np.array([0]))[0].title == "title 0"
+
+
+def test_answers_are_described_as_of_their_commit(filled: Path) -> None:
+    index = PrefixIndex(filled)
+    hits = index.view.answer(QUERIES, Fixed(64, 32), 3, 50)
+    assert hits is not None
+    index.remove(f"d{i}" for i in range(DOCUMENTS))
+    index.compact()
+    for found, ids_found in zip(index.described(hits), hits.ids, strict=True):
+        assert [(document.id, document.title) for document in found] == [(name, f"title {str(name)[1:]}") for name in ids_found]
+    with pytest.raises(OptionError, match="an index in memory"):
+        index.described(Hits(hits.rows, hits.scores, hits.widths))
 
 
 def test_one_writer_at_a_time(filled: Path) -> None:
@@ -277,7 +289,7 @@ def test_eight_readers_while_a_writer_commits(filled: Path) -> None:
                 generations = {name.split("-")[1] for row in found for name in row if "-" in name}
                 assert len(generations) <= 1, generations
                 assert all(len(set(row)) == len(row) == len(view.documents) for row in found)
-                assert all("-" not in d.id or d.title == d.id for d in view.texts(np.flatnonzero(view.alive)[-30:]))
+                assert all("-" not in d.id or d.title == d.id for d in view.documents.described(np.flatnonzero(view.alive)[-30:]))
                 searches[place] += 1
         except BaseException as error:
             problems.append(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +13,8 @@ from .options import AsJson, IndexPath, Task
 from .output import emit, say, table
 
 if TYPE_CHECKING:
-    from ..data import Hits, Id
-    from ..index import PrefixIndex
+    from ..data import Id
+    from ..index import Document, PrefixIndex
 
 
 def add(app: typer.Typer) -> None:
@@ -52,7 +53,8 @@ def search(
         where=where,
         threads=threads,
     )
-    results = [_answer(searcher.folder, name, hits, row) for row, name in enumerate(queries.ids)]
+    known = searcher.folder.described(hits)
+    results = [_answer(*one) for one in zip(queries.ids, hits.widths.tolist(), known, hits.scores.tolist(), strict=True)]
     if as_json:
         emit({"results": results})
         return
@@ -72,10 +74,9 @@ def _width(text: str | None, index: PrefixIndex) -> int | None:
     return int(text)
 
 
-def _answer(index: PrefixIndex, query: Id, hits: Hits, row: int) -> dict[str, Any]:
-    known = index.documents(hits.ids[row])
+def _answer(query: Id, width: float, known: Sequence[Document], scores: Sequence[float]) -> dict[str, Any]:
     found = [
-        {"id": document.id, "score": float(score), **({"title": document.title} if document.title else {})}
-        for document, score in zip(known, hits.scores[row], strict=False)
+        {"id": document.id, "score": score, **({"title": document.title} if document.title else {})}
+        for document, score in zip(known, scores, strict=False)  # where a filter leaves fewer than k, scores go on without documents
     ]
-    return {"query": query, "mean_width": float(hits.widths[row]), "hits": found}
+    return {"query": query, "mean_width": width, "hits": found}

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..artifact import read_model
-from ..data import BLOCK, Id, Vectors
+from ..data import BLOCK, Hits, Id, Vectors
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.files import StrPath
@@ -31,7 +31,7 @@ from .commit import Change, change
 from .manifest import FILE, Document, Manifest, Settings, settle
 from .memory import twins
 from .segment import Entry, MissingSegment, Segment, SegmentWriter
-from .view import View
+from .view import Names, View
 
 log = logging.getLogger("adawidth")
 
@@ -212,13 +212,20 @@ class PrefixIndex:
         settle(self.path)
         manifest = Manifest(self.path)
         if manifest.head == self.view.manifest.head:
-            self.view.manifest = manifest
+            self.view = View(manifest, self.view.segments)
 
     def documents(self, ids: Iterable[Id]) -> list[Document]:
         """What is known of these documents."""
         numbers = self._numbers(self.view.manifest, [str(identifier) for identifier in ids])
         found = self.view.manifest.documents_of(list(numbers.values()))
         return [found[number] for number in numbers.values()]
+
+    def described(self, hits: Hits) -> list[list[Document]]:
+        """What is known of the documents that were found, one list a query, also where they have been removed since."""
+        if not isinstance(hits.documents, Names):
+            raise OptionError("these answers are from an index in memory, which knows nothing of its documents but their ids")
+        names = hits.documents
+        return [names.described(row[row >= 0]) for row in hits.rows]
 
     def vectors(self, ids: Iterable[Id]) -> NDArray[np.float32]:
         """These documents' vectors as they are kept: rotated, cut, rounded to float16. (n, m)"""

@@ -52,9 +52,18 @@ class View:
         self._blocks: dict[tuple[int, int, bool], Floats32] = {}
 
     @cached_property
-    def documents(self) -> Vectors:
+    def documents(self) -> Names:
         """The documents' ids, in row order."""
-        return Names.of_segments(self.segments, self.firsts, self.width, int(self.alive.sum()))
+        nothing = np.broadcast_to(np.float16(np.nan), (self.firsts[-1], self.width))
+        return Names(
+            nothing,
+            _Ids(self.segments, self.firsts),
+            "index",
+            segments=self.segments,
+            firsts=self.firsts,
+            alive=int(self.alive.sum()),
+            manifest=self.manifest,
+        )
 
     @property
     def width(self) -> int:
@@ -84,12 +93,6 @@ class View:
         restricted = copy(self)
         restricted._allowed = allowed
         return restricted
-
-    def texts(self, rows: Rows) -> list[Document]:
-        """What is known of the documents in these rows."""
-        numbers = [int(self.segments[place].numbers[row]) for place, row in map(self._locate, rows.tolist())]
-        found = self.manifest.documents_of(numbers)
-        return [found[number] for number in numbers]
 
     def vectors(self, rows: Rows) -> Floats32:
         """The documents in these rows as they are kept: rotated, cut, rounded to float16. (n, m)"""
@@ -287,10 +290,6 @@ class View:
                 f"ask for at most {self.width}, or index again with a larger --keep"
             )
 
-    def _locate(self, row: int) -> tuple[int, int]:
-        place = bisect_right(self.firsts, row) - 1
-        return place, row - self.firsts[place]
-
 
 class _Ids(Sequence[Id]):
     """Ids of documents, decoded when they are asked for."""
@@ -311,19 +310,21 @@ class _Ids(Sequence[Id]):
         return self._segments[place].id_of(row - self._firsts[place])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Names(Vectors):
     """Ids of an index's documents; the vectors are in the index, not here. Its length is the number of documents not removed."""
 
-    segments: tuple[Segment, ...] = ()
-    firsts: tuple[int, ...] = (0,)
-    alive: int = 0
+    segments: tuple[Segment, ...]
+    firsts: Sequence[int]
+    alive: int
+    manifest: Manifest
 
-    @classmethod
-    def of_segments(cls, segments: Sequence[Segment], firsts: Sequence[int], width: int, alive: int) -> Names:
-        """Those of some segments' documents."""
-        nothing = np.broadcast_to(np.float16(np.nan), (firsts[-1], width))
-        return cls(nothing, _Ids(segments, firsts), "index", None, tuple(segments), tuple(firsts), alive)
+    def described(self, rows: Rows) -> list[Document]:
+        """What is known of the documents in these rows, as of the commit that the index was searched at."""
+        places = [(bisect_right(self.firsts, row) - 1, row) for row in rows.tolist()]
+        numbers = [int(self.segments[place].numbers[row - self.firsts[place]]) for place, row in places]
+        found = self.manifest.documents_of(numbers)
+        return [found[number] for number in numbers]
 
     def __len__(self) -> int:
         return self.alive
