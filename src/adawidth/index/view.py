@@ -46,8 +46,8 @@ class View:
         self.firsts = [0, *np.cumsum([len(segment) for segment in segments]).tolist()]
         self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
         self.checked = False  # whether all documents' texts have been read and found sound
-        self._allowed = self.alive
-        self._filters: dict[str, Bools] = {}
+        self._allowed = self._masks(self.alive)
+        self._filters: dict[str, list[Bools | None]] = {}
         self._norms: dict[int, Floats32] = {}
         self._blocks: dict[tuple[int, int, bool], Floats32] = {}
 
@@ -83,11 +83,10 @@ class View:
             if not self.checked:
                 self.manifest.check()
                 self.checked = True
-            numbers = self.manifest.matching(*condition)
-            allowed = np.zeros_like(self.alive)
+            numbers, meets = self.manifest.matching(*condition), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
-                allowed[first + segment.rows_of(numbers)] = True
-            allowed &= self.alive
+                meets[first + segment.rows_of(numbers)] = True
+            allowed = self._masks(self.alive & meets)
             if len(self._filters) < FILTERS:
                 self._filters[text] = allowed
         restricted = copy(self)
@@ -194,6 +193,11 @@ class View:
     def _rescorer(self) -> Rescorer:
         return Rescorer([segment.rows for segment in self.segments], self.norms, self.documents.tie_rank)
 
+    def _masks(self, allowed: Bools) -> list[Bools | None]:
+        """Which rows of each segment may be found; none where all may."""
+        parts = [allowed[first:last] for first, last in pairwise(self.firsts)]
+        return [None if part.all() else part for part in parts]
+
     def _coded(self, segment: Segment, width: int) -> bool:
         start = self.manifest.head.settings.start
         return width == start or (width < start and segment.entry.storage != "flat")
@@ -203,8 +207,7 @@ class View:
         start = self.manifest.head.settings.start
         prefix = unit(queries[:, :start])
         found = [np.empty((len(queries), 0), np.int64)]
-        for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
-            allowed = None if self._allowed[first:last].all() else self._allowed[first:last]
+        for segment, first, allowed in zip(self.segments, self.firsts, self._allowed, strict=False):
             if self._coded(segment, width):
                 rows = segment.codes.search(prefix, min(k, len(segment)), allowed)
                 if ((rows < -1) | (rows >= len(segment))).any():
