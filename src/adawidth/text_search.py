@@ -75,11 +75,8 @@ class TextSearcher:
         if not texts:
             return []
         hits = self.searcher.search(self.encoder.encode(texts, "query"), min(k, len(self.index)), **options)
+        known = self.index.described(hits)
         return [
-            Answer(text, float(width), self._described(ids, scores[: len(ids)].tolist()))
-            for text, ids, scores, width in zip(texts, hits.ids, hits.scores, hits.widths, strict=True)
+            Answer(text, width, tuple(Found(one.id, score, one.title, one.text) for one, score in zip(found, scores, strict=False)))
+            for text, width, found, scores in zip(texts, hits.widths.tolist(), known, hits.scores.tolist(), strict=True)
         ]
-
-    def _described(self, ids: Sequence[Any], scores: Sequence[float]) -> tuple[Found, ...]:
-        known = self.index.documents(ids)
-        return tuple(Found(one.id, score, one.title, one.text) for one, score in zip(known, scores, strict=True))
