@@ -298,7 +298,7 @@ def settle(folder: Path) -> None:
 
 def checksum_of(number: int, *texts: str) -> int:
     """Of a document. Text that is no Unicode is a ValueError, anything else than text a TypeError."""
-    return _checksum(str(number), *texts)
+    return zlib.crc32("\0".join((str(number), *texts)).encode())
 
 
 def _checksum(*texts: str) -> int:
