@@ -3,7 +3,8 @@
     q̂ = (I + s A) R q + s b,     A and b by AdamW from zero, rank loss and KL to the frozen scores at several widths at once
 
 Every recipe is looked at on dev as it learns; the strength s of what it found is chosen there too, and s = 0, the rotation
-alone, is always among the trials. Grades weigh a query's relevant documents against each other; documents judged not
+alone, is always among the trials. Widths below 64 are learned at, so that stages may begin there, but nothing is judged by
+them. Grades weigh a query's relevant documents against each other; documents judged not
 relevant (grade 0 or below) are the first among its negatives.
 """
 
@@ -29,6 +30,7 @@ from .rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, imagine,
 from .task import DEPTH, Curve, Task, mean
 
 WIDTHS = (32, 64, 128, 256)  # and the encoder width
+JUDGED_FROM = 64  # the narrowest width that looks and choices go by
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 FEWEST_QUERIES = 20  # with fewer usable train queries nothing is learned
 MEASURE = Measure("nDCG", DEPTH)
@@ -147,7 +149,7 @@ def learn(
     optimiser = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
-    best, best_at, best_score = None, 0, mean(lesson.dev_curve(most=LOOKED_AT)) if until is None else 0.0
+    best, best_at, best_score = None, 0, judged(lesson.dev_curve(most=LOOKED_AT)) if until is None else 0.0
     batches = endless_batches(task.candidates.usable(), recipe.batch, rng)
     step = 0
     for step in range(1, recipe.steps + 1):
@@ -162,12 +164,22 @@ def learn(
             return Learned(_change(weights), step, step)
         if until is None and (step % LOOK == 0 or step == recipe.steps):
             found = _change(weights)
-            score = mean(lesson.dev_curve(found, most=LOOKED_AT))
+            score = judged(lesson.dev_curve(found, most=LOOKED_AT))
             if score > best_score:
                 best, best_at, best_score = found, step, score
             elif step - best_at >= PATIENCE * LOOK:
                 break
     return Learned(best, best_at, step)
+
+
+def judged(curve: Curve) -> float:
+    """Mean over queries and the widths that count."""
+    return mean(counted(curve))
+
+
+def counted(curve: Curve) -> Curve:
+    """The widths that looks and choices go by, all of them where none is wide enough."""
+    return {m: values for m, values in curve.items() if m >= JUDGED_FROM} or curve
 
 
 def _start(width: int, low_rank: int | None, seed: int) -> list[Tensor]:

@@ -26,10 +26,10 @@ from ..tasks import TaskMap
 from .examples import Examples, examples
 from .fit import ROUTER_SHARE
 from .pool import sample
-from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, Change, Lesson, MapRecipe, learn
+from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, Change, Lesson, MapRecipe, counted, judged, learn
 from .router import fit_router
 from .taper import fit_taper
-from .task import Curve, mean
+from .task import Curve
 
 TOLERANCE = 0.01  # nDCG on dev by which a map, less a standard error, may be behind the rotation alone
 NARROWER = 2.0  # standard errors by which a narrower target width must be ahead of the full width
@@ -109,13 +109,13 @@ def choose(trials: list[Trial]) -> tuple[Trial, str]:
     """
     alone, *maps = trials
     safe = [trial for trial in maps if _safe(trial.curve, alone.curve)]
-    best = max([alone, *safe], key=lambda trial: mean(trial.curve))
+    best = max([alone, *safe], key=lambda trial: judged(trial.curve))
     if best is alone:
         return alone, "No query map was safe and better on dev than the rotation alone: queries stay as they are."
     alike = [trial for trial in safe if not _ahead(best.curve, trial.curve)]
-    chosen = max(alike, key=lambda trial: (trial.strength, 0.0 if trial.recipe is None else trial.recipe.kl, mean(trial.curve)))
-    figures = f"the rotation alone {mean(alone.curve):.4f}, the best of {len(trials)} {mean(best.curve):.4f}"
-    return chosen, f"Mean on dev {mean(chosen.curve):.4f} ({figures})."
+    chosen = max(alike, key=lambda trial: (trial.strength, 0.0 if trial.recipe is None else trial.recipe.kl, judged(trial.curve)))
+    figures = f"the rotation alone {judged(alone.curve):.4f}, the best of {len(trials)} {judged(best.curve):.4f}"
+    return chosen, f"Mean on dev {judged(chosen.curve):.4f} ({figures})."
 
 
 def _safe(curve: Curve, alone: Curve) -> bool:
@@ -131,7 +131,7 @@ def _ahead(curve: Curve, other: Curve) -> bool:
 
 
 def _gains(curve: Curve, other: Curve) -> Values:
-    return np.stack([curve[m] - other[m] for m in sorted(curve)])  # (W, Q)
+    return np.stack([curve[m] - other[m] for m in sorted(counted(curve))])  # (W, Q)
 
 
 def _error(values: Values) -> float:
