@@ -111,6 +111,60 @@ def routed(found: Any) -> str:
     return "\n".join([*parts, table(head, rows), ""])
 
 
+def query_maps() -> str:
+    cells = result("query_map")
+    parts = ["## Query maps", "", "Test nDCG@10 with documents under a rotation that no label touched; mean ± sd over seeds.", ""]
+    parts += ["`python benchmarks/query_map.py ../shared/datasets`", "", mapped(cells), ""]
+    if curves := {name: cell for name, cell in cells.items() if name.startswith("curve/")}:
+        parts += ["With the labels of few train queries, PCA below, by the taper: the gain over the frozen full width, ± one"]
+        parts += ["standard error of the paired difference.", "", few_labels(curves), ""]
+    if cost := cells.get("cost"):
+        rows = [[width, row["rotated"], row["mapped"], row["ratio"]] for width, row in cost.items()]
+        parts += ["One query, in turns, microseconds:", "", table(["D", "rotated", "rotated and mapped", "ratio"], rows), ""]
+    return "\n".join(parts)
+
+
+def mapped(cells: Any) -> str:
+    """One row a place and rotation."""
+    figures = {name: cell for name, cell in cells.items() if name.startswith("figures/")}
+    rows = []
+    for place in dict.fromkeys(name.rsplit("/", 1)[0] for name in figures):
+        runs = [cell for name, cell in figures.items() if name.startswith(f"{place}/")]
+        budgets = [name for name in runs[0] if name.isdigit() and "start" in runs[0][name]]
+        partly = runs[0]["full"].get("unseen_queries", 0) and runs[0]["full"]["unseen"] != runs[0]["full"]["nDCG@10"]
+        shown = [f"{number([run[b]['nDCG@10'] for run in runs])} at {mean(run[b]['mean_width'] for run in runs):.0f}" for b in budgets]
+        rows.append([*place.split("/")[1:], len(runs), *_pair(runs, "nDCG@10"), "; ".join(shown)])
+        if partly:
+            unseen = [f"{number([run[b]['unseen'] for run in runs])} at {mean(run[b]['mean_width'] for run in runs):.0f}" for b in budgets]
+            rows.append([*place.split("/")[1:3], "unseen", len(runs), *_pair(runs, "unseen"), "; ".join(unseen)])
+    return table(["rotation", "collection", "encoder", "seeds", "frozen", "map, full width", "map and taper, at a mean width"], rows)
+
+
+def _pair(runs: list[Any], measure: str) -> list[str]:
+    return [number([run["frozen"][measure] for run in runs][:1]), number([run["full"][measure] for run in runs])]
+
+
+def few_labels(cells: Any) -> str:
+    """Labels across, collections down."""
+    counts = sorted({int(name.rsplit("/", 1)[1]) for name in cells})
+    rows = []
+    for place in dict.fromkeys(name.rsplit("/", 1)[0] for name in cells):
+        here = {count: cells.get(f"{place}/{count}") for count in counts}
+        shown = [f"{cell['auto']['gain']:+.3f} ± {cell['auto']['error']:.3f}" if cell else "" for cell in here.values()]
+        rows.append([place.removeprefix("curve/"), *shown])
+    return table(["", *map(str, counts)], rows)
+
+
+def paper() -> str:
+    folder = HERE / "results" / "paper"
+    parts = ["## The paper's tables", ""]
+    parts += ["`adawidth reproduce all ../shared/datasets/* --encoder minilm,wordllama --out benchmarks/results/paper`", ""]
+    for file in sorted(folder.glob("*.json")):
+        found = json.loads(file.read_text())
+        parts += [f"- [{found['experiment']}](results/paper/{file.stem}.md): {found['verdict']}"]
+    return "\n".join([*parts, ""])
+
+
 def speed() -> str:
     parts = ["## Speed and memory", ""]
     if rotate := result("rotate"):
@@ -139,10 +193,32 @@ def encoding() -> str:
     return "\n".join([*parts, table(["collection", "texts", "characters a text", "turns", "share"], rows), ""])
 
 
+def durability() -> str:
+    parts = ["## The index on disk", ""]
+    if crash := result("crash"):
+        verbs = ("add", "update", "remove", "compact")
+        keys = {"cut short": "calls_under_way_when_killed", "there whole": "of_these_there_whole", "not there": "of_these_not_there_at_all"}
+        parts += [f"`{crash['command']}`: {crash['kills']} writers killed with SIGKILL at random moments,"]
+        calls, problems = crash["acknowledged_calls"], len(crash["problems"])
+        parts += [f"{calls} calls acknowledged; problems found: {problems}. Of the calls cut short:", ""]
+        parts += [table(["", *verbs], [[name, *(crash[key].get(verb, "") for verb in verbs)] for name, key in keys.items()]), ""]
+    if added := result("index_add"):
+        bulk, stream = added["bulk"], added["stream"]
+        parts += [f"`{added['command']}`: width {added['width']}, every commit on the disk before it is acknowledged.", ""]
+        rows = [
+            [f"{part['documents']:,}", part["commits"], f"{part['vectors_per_second']:,}", part["seconds"], part["processor_seconds"]]
+            for part in (bulk, stream)
+        ]
+        parts += [table(["documents", "commits", "vectors a second", "seconds", "of the processor"], rows), ""]
+        keys = ("storage", "memory_grown_mb", "bytes", "open_seconds", "first_search_seconds", "first_filter_seconds", "compact_seconds")
+        parts += [table([key.replace("_", " ") for key in keys], [[bulk[key] for key in keys]]), ""]
+    return "\n".join(parts)
+
+
 def main() -> None:
     head = "# Benchmarks\n\nOne script a question, results in results/*.json, tables by `python benchmarks/tables.py`, pictures by\n"
     head += "`python benchmarks/figures.py`. The machine has two cores and is shared: read ratios, not seconds.\n"
-    parts = [rotations(), tapers(), router(), encoding(), speed()]
+    parts = [rotations(), tapers(), router(), query_maps(), paper(), encoding(), durability(), speed()]
     (HERE / "README.md").write_text("\n".join([head, *parts]).rstrip() + "\n", encoding="utf-8")
 
 
