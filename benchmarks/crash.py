@@ -24,6 +24,7 @@ import numpy as np
 
 from adawidth.artifact import write_model
 from adawidth.data import unit
+from adawidth.errors import AdaWidthError
 from adawidth.index import PrefixIndex
 from adawidth.index.repair import examine
 from adawidth.rotation import Rotation
@@ -138,8 +139,10 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
     PrefixIndex.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)).close()
     rng, state, first = random.Random(seed), State(), 0
     counts: dict[str, Counter[str]] = {"under way": Counter(), "kept": Counter(), "taken back": Counter()}
-    calls = orphans = 0
-    for _ in range(kills):
+    calls = orphans = done_kills = 0
+    problems: list[str] = []
+    while done_kills < kills and not problems:
+        done_kills += 1
         done, open_call = killed(path, state, first, rng.uniform(0, LONGEST))
         for call in done:
             state = after(state, *planned(state, call), call)
@@ -147,26 +150,31 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         with PrefixIndex(path) as index:
             known = {entry["name"] for entry in index.facts()["segments"]}
         orphans += sum(file.name not in known for file in path.glob("*.segment"))
-        there = found(path)
+        try:
+            there = found(path)
+        except (AssertionError, AdaWidthError) as error:
+            problems.append(f"kill {done_kills}: {error}")
+            break
         if open_call is not None:
             verb, ids = planned(state, open_call)
             wanted = after(state, verb, ids, open_call)
             counts["under way"][verb] += 1
-            assert there in (state, wanted), f"{verb} {open_call} is there by halves"
+            if there not in (state, wanted):
+                problems.append(f"kill {done_kills}: {verb} {open_call} is there by halves")
             if verb != "compact":  # which changes no document
                 counts["kept" if there == wanted else "taken back"][verb] += 1
-        else:
-            assert there == state, "an acknowledged call is not there"
-        state, first = there, (first + len(done) + 10)
+        elif there != state:
+            problems.append(f"kill {done_kills}: an acknowledged call is not there")
+        state, first = there, first + len(done) + 10
     return {
         "command": f"python benchmarks/crash.py --kills {kills}",
-        "kills": kills,
+        "kills": done_kills,
         "acknowledged_calls": calls,
         "calls_under_way_when_killed": dict(counts["under way"]),
         "of_these_there_whole": dict(counts["kept"]),
         "of_these_not_there_at_all": dict(counts["taken back"]),
         "orphaned_files_left_and_swept": orphans,
-        "documents_lost_doubled_or_halved": 0,
+        "problems": problems,
         "documents_at_the_end": len(state),
     }
 
@@ -181,6 +189,7 @@ def main() -> None:
         result = run(Path(folder), options.kills, options.seed)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
+    raise SystemExit(1 if result["problems"] else 0)
 
 
 if __name__ == "__main__":

@@ -18,5 +18,6 @@ def test_twenty_kills(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     result = json.loads(out.read_text())
+    assert (result["kills"], result["problems"]) == (20, [])
     assert result["acknowledged_calls"] > 10
     assert sum(result["calls_under_way_when_killed"].values()) > 5

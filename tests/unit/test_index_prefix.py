@@ -227,6 +227,25 @@ def test_answers_are_described_as_of_their_commit(filled: Path) -> None:
         index.described(Hits(hits.rows, hits.scores, hits.widths))
 
 
+@pytest.mark.parametrize("sizes", [(300,), (300, 5), (300, 5, 2), (300, 120, 30), (5,)])
+def test_equal_scores_are_ordered_by_id_across_segments(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    index, rng = empty(tmp_path / "i"), np.random.default_rng(0)
+    names = [str(name) for name in rng.permutation(1_000)[: sum(sizes)]]
+    for size in sizes:
+        index.add(np.tile(vectors(1), (size, 1)), names[-size:])
+        del names[-size:]
+    assert [len(segment) for segment in index.view.segments] == list(sizes)
+    documents = index.view.documents
+    expected = sorted(documents.ids, reverse=True)
+    assert [documents.ids[row] for row in np.argsort(documents.tie_rank)] == expected
+    assert len(np.unique(documents.tie_rank)) == sum(sizes)
+    found = index.view.search(QUERIES[:1], 32, sum(sizes))
+    assert ids(index.view, found.candidates) == [expected]
+    fast = index.view.answer(QUERIES[:1], Fixed(64, 32), 4, sum(sizes))
+    assert fast is not None
+    assert fast.ids == [expected[:4]]
+
+
 def test_one_writer_at_a_time(filled: Path) -> None:
     from adawidth.index.commit import change
 

@@ -267,7 +267,7 @@ class Manifest:
     def _check_document(self, row: Sequence[Any]) -> None:
         try:
             sound = checksum_of(row[0], *row[1:-1]) == row[-1]
-        except (TypeError, ValueError):  # a damaged page may hold anything
+        except (TypeError, ValueError):
             sound = False
         if not sound:
             raise self.damaged(f"document {row[1]!r} does not have its checksum")
@@ -277,10 +277,12 @@ class Manifest:
         """Turns what SQLite says into one line."""
         try:
             yield
-        except (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError) as error:
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError, MemoryError, OverflowError) as error:  # a damaged page may hold anything
             what = str(error) or type(error).__name__
             if not self.path.exists():
                 raise ArtifactError(f"{self.path.parent}: this is no index: there is no {FILE} in it") from None
+            if "locked" in what:
+                raise ArtifactError(f"{self.path}: another process holds it locked: wait until it is done") from None
             if "full" in what or "disk I/O" in what:
                 raise DataError(f"{self.path}: not written, the disk is full or can't be written ({what}): free some space") from None
             raise self.damaged(what) from None

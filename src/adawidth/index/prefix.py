@@ -30,8 +30,10 @@ from . import source
 from .commit import Change, change
 from .manifest import FILE, Document, Manifest, Settings, settle
 from .memory import twins
-from .segment import Entry, MissingSegment, Segment, SegmentWriter
-from .view import Names, View
+from .names import Names
+from .segment import Entry, MissingSegment, Segment
+from .segment_writer import SegmentWriter
+from .view import View
 
 log = logging.getLogger("adawidth")
 

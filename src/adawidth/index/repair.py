@@ -18,7 +18,8 @@ from ..formats.files import StrPath
 from .commit import Change, change
 from .manifest import Manifest
 from .prefix import SEED, check_folder, check_model
-from .segment import Entry, Segment, SegmentWriter
+from .segment import Entry, Segment
+from .segment_writer import SegmentWriter
 
 
 @dataclass(frozen=True)

@@ -6,27 +6,26 @@ documents. Rows are those of all segments, one after the other; removed document
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import kernels
-from ..data import BLOCK, Hits, Id, Rows, Vectors, unit
+from ..data import BLOCK, Hits, Rows, unit
 from ..errors import ArtifactError, OptionError
 from ..policies import Policy
 from ..stage import Decision, Stage
 from .filter import parse
 from .fused import Rescorer, fusible
-from .manifest import Document, Manifest
+from .manifest import Manifest
 from .memory import prefix_norms
-from .segment import Bools, Segment, inverse_norms
+from .names import Ids, Names
+from .segment import Bools, Segment
+from .segment_writer import inverse_norms
 
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
 MORE = 16  # candidates beyond those wanted, as codes round otherwise than rows do, and for a query's own document
@@ -57,7 +56,7 @@ class View:
         nothing = np.broadcast_to(np.float16(np.nan), (self.firsts[-1], self.width))
         return Names(
             nothing,
-            _Ids(self.segments, self.firsts),
+            Ids(self.segments, self.firsts),
             "index",
             segments=self.segments,
             firsts=self.firsts,
@@ -292,54 +291,3 @@ class View:
                 f"width {width} is asked for, but the index keeps {self.width} coordinates: "
                 f"ask for at most {self.width}, or index again with a larger --keep"
             )
-
-
-class _Ids(Sequence[Id]):
-    """Ids of documents, decoded when they are asked for."""
-
-    def __init__(self, segments: Sequence[Segment], firsts: Sequence[int]) -> None:
-        self._segments = segments
-        self._firsts = firsts
-
-    def __len__(self) -> int:
-        return self._firsts[-1]
-
-    def __getitem__(self, row: Any) -> Any:
-        if isinstance(row, slice):
-            return [self[i] for i in range(*row.indices(len(self)))]
-        if not 0 <= row < len(self):
-            raise IndexError(row)
-        place = bisect_right(self._firsts, row) - 1
-        return self._segments[place].id_of(row - self._firsts[place])
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Names(Vectors):
-    """Ids of an index's documents; the vectors are in the index, not here. Its length is the number of documents not removed."""
-
-    segments: tuple[Segment, ...]
-    firsts: Sequence[int]
-    alive: int
-    manifest: Manifest
-
-    def described(self, rows: Rows) -> list[Document]:
-        """What is known of the documents in these rows, as of the commit that the index was searched at."""
-        places = [(bisect_right(self.firsts, row) - 1, row) for row in rows.tolist()]
-        numbers = [int(self.segments[place].numbers[row - self.firsts[place]]) for place, row in places]
-        found = self.manifest.documents_of(numbers)
-        return [found[number] for number in numbers]
-
-    def __len__(self) -> int:
-        return self.alive
-
-    @cached_property
-    def tie_rank(self) -> NDArray[np.int64]:
-        """Place of each row when ids are sorted descending: merged from the segments' own orders."""
-        if len(self.segments) == 1:
-            return self.segments[0].arrays["places"].astype(np.int64)
-        orders = [np.argsort(segment.arrays["places"]) + first for segment, first in zip(self.segments, self.firsts, strict=False)]
-        ids = list(self.ids)
-        order = sorted(np.concatenate([np.empty(0, np.int64), *orders]).tolist(), key=ids.__getitem__, reverse=True)
-        rank = np.empty(len(ids), np.int64)
-        rank[order] = np.arange(len(ids))
-        return rank
