@@ -2,8 +2,8 @@
 
 What was fitted, to three collections of minilm vectors (5,183 to 16,407 documents, width 384):
 - a share MEAN of the squared length is the mean vector, common to all;
-- of the rest, axis j has a share in proportion to j^-POWER exp(-j / (REACH D)): the first 32, 64, 128, 256 of 384 axes have .50 to .55,
-  .66 to .71, .84 to .87, .98 of it; a wider encoder's spectrum is taken to be stretched with its width;
+- of the rest, axis j has a share in proportion to j^-POWER exp(-j / REACH): the first 32, 64, 128, 256 of 384 axes have .50 to .55,
+  .66 to .71, .84 to .87, .98 of it. How a wider encoder's spectrum falls these collections do not tell: `stretch` draws it out.
 - documents share a topic (one in TOPIC) and a subtopic (one in SUBTOPIC): the cosines of a query with its nearest, 10th, 100th and
   500th of 16,000 documents are .72, .58, .44, .36 at width 384 (measured: .62 to .78, .45 to .59, .33 to .46, .24 to .39).
 Queries are fresh members of random subtopics.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MEAN, POWER, REACH = 0.18, 0.57, 0.36
+MEAN, POWER, REACH = 0.18, 0.57, 138.0
 TOPIC, SUBTOPIC = 100, 5
 SHARES = (0.35, 0.25, 0.40)  # of variance: topic, subtopic, a vector's own
 STEP = 20_000  # documents made at a time
@@ -31,11 +31,11 @@ class Vectors:
     others: np.ndarray  # (400, D) float32: queries to choose settings on
 
 
-def make(documents: int, width: int, queries: int, seed: int = 0) -> Vectors:
+def make(documents: int, width: int, queries: int, stretch: float = 1.0, seed: int = 0) -> Vectors:
     """So many of each; neighbours lie at random rows."""
     rng = np.random.default_rng(seed)
     axes = np.arange(1, width)
-    spectrum = axes**-POWER * np.exp(-axes / (REACH * width))
+    spectrum = axes**-POWER * np.exp(-axes / (stretch * REACH))
     scale = np.sqrt((1 - MEAN) * spectrum / spectrum.sum()).astype(np.float32)
     rows = np.empty((documents, width), np.float16)
     place = rng.permutation(documents)

@@ -1,4 +1,7 @@
-"""Timing rivals on a machine that others use too: they take turns, and ratios are medians over turns of the same moment."""
+"""Timing rivals on a machine that others use too: one thread, its processor time, in turns.
+
+Ratios are medians over turns of the same moment.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 
 def take(ways: Mapping[str, Callable[[int], object]], turns: int, each: int = 1) -> dict[str, np.ndarray]:
-    """Seconds of every call: in each turn every way is called with the turn's number, `each` times, the fastest counting."""
+    """Processor seconds of every call: in each turn every way is called with the turn's number, `each` times, the fastest counting."""
     for call in ways.values():
         call(0)
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -17,9 +20,9 @@ def take(ways: Mapping[str, Callable[[int], object]], turns: int, each: int = 1)
         for name, call in ways.items():
             taken = []
             for _ in range(each):
-                began = time.perf_counter()
+                began = time.thread_time()
                 call(turn)
-                taken.append(time.perf_counter() - began)
+                taken.append(time.thread_time() - began)
             times[name].append(min(taken))
     return {name: np.array(taken) for name, taken in times.items()}
 

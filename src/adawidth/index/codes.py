@@ -20,13 +20,20 @@ from .codes_inverted import FourBit, Lists
 __all__ = ["Codes", "Flat", "FourBit", "Int8", "Lists", "build"]
 
 SMALL = 20_000  # documents up to which `auto` stays exact
-LARGE = 1_000_000  # and from which on it makes lists
+LARGE = 1_000_000  # and from which on it tries lists …
+WORTH = 0.25  # … which it keeps where so much of them, or less, is to be scanned
 
 
 def build(block: Block, storage: str, seed: int) -> Codes:
     """The codes of a block of unit-length prefixes; `auto` chooses by the number of documents."""
     if block.ndim != 2 or block.dtype != np.float32:
         raise DataError(f"a block to code is float32 in two dimensions, found {block.dtype} in {block.ndim}")
-    if storage == "auto":
-        storage = "flat" if len(block) <= SMALL else "pq4" if len(block) < LARGE else "ivf"
-    return kind(storage).build(block, seed)
+    if storage != "auto":
+        return kind(storage).build(block, seed)
+    if len(block) <= SMALL:
+        return Flat.build(block, seed)
+    if len(block) >= LARGE:
+        lists = Lists.build(block, seed)
+        if lists.share_scanned <= WORTH:
+            return lists
+    return FourBit.build(block, seed)

@@ -150,6 +150,11 @@ class Lists(FourBit):
     def bytes_per_document(self) -> float:
         return super().bytes_per_document + 4
 
+    @property
+    def share_scanned(self) -> float:
+        """Of the lists, for a usual query."""
+        return float(self._stored.probes[0] / len(self._stored.centres))
+
     def _choose_probes(self, block: Block, seed: int) -> None:
         """Scans as few lists as keep what all lists find, for documents in place of queries."""
         if not len(block):

@@ -1,0 +1,59 @@
+"""How the scan grows with the number of documents: four-bit codes of 64 coordinates in one list (pq4) and in many (ivf), one thread.
+
+    python benchmarks/growth.py [--documents 10000 100000 1000000 10000000]
+
+The 500 best for single queries and for batches of 64; recall is the share of the exact 10 nearest at these 64 coordinates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import faiss
+
+import synthetic
+from adawidth.index.codes import build
+from latency import unit_prefixes
+from turns import recall, summary, take
+
+WIDTH, CANDIDATES, SINGLES, BATCH, BATCH_TURNS = 64, 500, 60, 64, 3
+
+
+def measure(documents: int) -> dict[str, object]:
+    """One number of documents."""
+    vectors = synthetic.make(documents, WIDTH, max(SINGLES, BATCH * BATCH_TURNS))
+    queries, block = vectors.queries, unit_prefixes(vectors.documents, WIDTH)
+    del vectors
+    truth = faiss.knn(queries, block, 10, metric=faiss.METRIC_INNER_PRODUCT)[1]
+    codes = {storage: build(block, storage, seed=0) for storage in ("pq4", "ivf")}
+    singles = {name: lambda i, made=made: made.search(queries[i : i + 1], CANDIDATES) for name, made in codes.items()}
+    batches = {name: lambda i, made=made: made.search(queries[i * BATCH : (i + 1) * BATCH], CANDIDATES) for name, made in codes.items()}
+    lists = codes["ivf"].arrays()
+    return {
+        "documents": documents,
+        "lists": len(lists["centres"]),
+        "probes": int(lists["probes"][0]),
+        **{f"{name}_recall": recall(made.search(queries, CANDIDATES), truth) for name, made in codes.items()},
+        "single": summary(take(singles, SINGLES), "ivf"),
+        "batch": summary(take(batches, BATCH_TURNS), "ivf", BATCH),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "growth.json")
+    options = parser.parse_args()
+    faiss.omp_set_num_threads(1)
+    cells = json.loads(options.out.read_text())["cells"] if options.out.exists() else {}
+    for documents in options.documents:
+        cells[str(documents)] = measure(documents)
+        print(cells[str(documents)], flush=True)
+        settings = {"width": WIDTH, "candidates": CANDIDATES, "batch": BATCH}
+        options.out.write_text(json.dumps({**settings, "cells": cells}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
