@@ -184,10 +184,12 @@ class Manifest:
         return found
 
     def numbers_of(self, ids: Sequence[str]) -> dict[str, int]:
-        """The numbers of those of these ids that are there."""
+        """The numbers of those of these ids that are there, each document with its checksum checked."""
         found: dict[str, int] = {}
         for part in parts(list(ids)):
-            found.update(self.query(f"SELECT id, number FROM documents WHERE id IN ({_marks(part)})", part))
+            for row in self.query(f"SELECT * FROM documents WHERE id IN ({_marks(part)})", part):
+                self._check_document(row)
+                found[row[1]] = row[0]
         return found
 
     def matching(self, condition: str, values: Sequence[Any]) -> Rows:
@@ -199,6 +201,10 @@ class Manifest:
         for (problem,) in self.query("PRAGMA quick_check(1)"):
             if problem != "ok":
                 raise self.damaged(problem)
+        self.check_documents()
+
+    def check_documents(self) -> None:
+        """Reads every document; refuses a damaged one, and one too many or too few."""
         count = total = last = 0
         while rows := self.query("SELECT * FROM documents WHERE number >= ? ORDER BY number LIMIT ?", (last, SOME)):
             for row in rows:

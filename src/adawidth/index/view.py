@@ -80,7 +80,7 @@ class View:
         allowed = self._filters.get(text)
         if allowed is None:
             if not self.checked:
-                self.manifest.check()
+                self.manifest.check_documents()
                 self.checked = True
             numbers, meets = self.manifest.matching(*condition), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
