@@ -1,4 +1,4 @@
-# make demo, make test: each makes or reuses .venv, installs pinned packages and does its job.
+# make demo, make test, make bench: each makes or reuses .venv, installs pinned packages and does its job.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow lint clean
+.PHONY: demo test test-slow lint bench clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/adawidth demo --force
@@ -21,6 +21,11 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# hours on a quiet machine; 9 GB of memory
+bench: $(VENV)/.installed-dev
+	$(INSTALL) hnswlib
+	for name in rescoring latency growth rivals tables; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 $(VENV)/.installed-demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

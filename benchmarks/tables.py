@@ -181,6 +181,47 @@ def speed() -> str:
     return "\n".join(parts)
 
 
+def searching() -> str:
+    parts = ["## Searching", "", "One thread; microseconds of processor time a query: medians over turns, as are the ratios."]
+    parts += ["Vectors as benchmarks/synthetic.py makes them, with the spectrum and the neighbourhoods of real ones.", ""]
+    if rescoring := result("rescoring"):
+        head = {"width": "D", "mean_width": "mean width", "recall_of_widened": "recall@10", "taper_us": "taper", "numpy_us": "NumPy",
+                "numpy_over_taper": "ratio", "router_us": "router", "numpy_sklearn_us": "NumPy, scikit-learn",
+                "numpy_sklearn_over_router": "ratio"}  # fmt: skip
+        parts += ["`python benchmarks/rescoring.py`: 500 given candidates to the best 10.", ""]
+        parts += [table(head.values(), [[row[key] for key in head] for row in rescoring["results"]]), ""]
+    if latency := result("latency"):
+        head = ["documents", "spectrum drawn out", "codes", "coordinates coded", "candidates", "recall@10", "mean width"]
+        head += ["one query", "faiss", "ratio", "in a batch", "faiss", "ratio"]
+        keys = ("ours_us", "faiss_us", "faiss_over_ours")
+        rows = [
+            [f"{row['documents']:,}", row["stretch"], row["storage"], row["coded"], row["candidates"], row["recall"], row["mean_width"],
+             *(row["single"][key] for key in keys), *(row["batch"][key] for key in keys)]
+            for row in latency["cells"].values()
+        ]  # fmt: skip
+        parts += [f"`python benchmarks/latency.py`: width {latency['width']:,}, against faiss' exact `IndexFlatIP` at full width;"]
+        parts += [f"recall is of its answer, batches are of {latency['batch']}.", "", table(head, rows), ""]
+    if rivals := result("rivals"):
+        parts += [f"`python benchmarks/rivals.py`: {rivals['width']} coordinates; every way with its knob at the least that kept a recall"]
+        parts += [f"of {rivals['wanted']} on other queries.", ""]
+        rows = [
+            [f"{cell['documents']:,}", way, cell["knob"][way], cell["recall"][way], cell["single"][f"{way}_us"],
+             cell["single"].get(f"{way}_over_ours_pq4", ""), cell["build_and_choose_seconds"][way]]
+            for cell in rivals["cells"].values() for way in cell["recall"]
+        ]  # fmt: skip
+        parts += [table(["documents", "way", "knob", "recall@10", "one query", "times ours", "seconds to build and choose"], rows), ""]
+    if growth := result("growth"):
+        head = ["documents", "pq4", "recall", "ivf", "recall", "lists scanned", "pq4 in a batch", "ivf in a batch"]
+        rows = [
+            [f"{cell['documents']:,}", cell["single"]["pq4_us"], cell["pq4_recall"], cell["single"]["ivf_us"], cell["ivf_recall"],
+             f"{cell['probes']} of {cell['lists']}", cell["batch"]["pq4_us"], cell["batch"]["ivf_us"]]
+            for cell in growth["cells"].values()
+        ]  # fmt: skip
+        parts += [f"`python benchmarks/growth.py`: the {growth['candidates']} best by four-bit codes of {growth['width']} coordinates.", ""]
+        parts += [table(head, rows), ""]
+    return "\n".join(parts)
+
+
 def encoding() -> str:
     found = result("encode")
     if found is None:
@@ -218,7 +259,7 @@ def durability() -> str:
 def main() -> None:
     head = "# Benchmarks\n\nOne script a question, results in results/*.json, tables by `python benchmarks/tables.py`, pictures by\n"
     head += "`python benchmarks/figures.py`. The machine has two cores and is shared: read ratios, not seconds.\n"
-    parts = [rotations(), tapers(), router(), query_maps(), paper(), encoding(), durability(), speed()]
+    parts = [rotations(), tapers(), router(), query_maps(), paper(), encoding(), durability(), searching(), speed()]
     (HERE / "README.md").write_text("\n".join([head, *parts]).rstrip() + "\n", encoding="utf-8")
 
 
