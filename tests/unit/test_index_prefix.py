@@ -14,7 +14,7 @@ from small_index import DOCUMENTS, ROTATION, WIDTH, empty, fill, kept, known, ve
 from adawidth.data import Hits, Vectors
 from adawidth.errors import ArtifactError, DataError, OptionError
 from adawidth.index import Document, MemoryIndex, PrefixIndex, View
-from adawidth.index.source import of_vectors
+from adawidth.index.source import joined, of_vectors
 from adawidth.policies import Fixed
 from adawidth.search import by_stages
 from adawidth.stage import Decision
@@ -146,6 +146,10 @@ def test_update_replaces_and_adds(filled: Path) -> None:
     assert [document.title for document in index.documents(["d8", "new", "d9", "d10"])] == ["a", "b", "c", "title 10"]
     with pytest.raises(DataError, match="id 'd8' stands twice"):
         index.write(of_vectors(Vectors(vectors(2), ["d8", "d8"])), update=True)
+    for verb in (False, True):  # and in two batches
+        with pytest.raises(DataError, match="id 'y' stands twice"):
+            index.write(joined([of_vectors(Vectors(vectors(3), list(names))) for names in ("xyz", "uvy")]), update=verb)
+    assert len(index) == DOCUMENTS + 1
 
 
 def test_small_additions_do_not_pile_up(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -97,14 +98,14 @@ class Change(Manifest):
             self._db.execute("ROLLBACK")
 
     def _twice(self, documents: Sequence[Document]) -> DataError:
-        """Which id is there already."""
+        """Which id is there already: in the index, in an earlier batch of this change, or in this one."""
         known = self.numbers_of([document.id for document in documents])
         stood = next((name for name, number in known.items() if number < self._before[0].following), None)
         if stood is not None:
             return DataError(f"{self.path.parent}: id {stood!r} is in the index already: use update, or remove it first")
-        seen: set[str] = set()
-        name = next((d.id for d in documents if d.id in seen or seen.add(d.id)), next(iter(known)))  # type: ignore[func-returns-value]
-        return DataError(f"{self.path.parent}: id {name!r} stands twice in what is added: ids must be unique")
+        counts = Counter(document.id for document in documents)
+        twice = next(name for name, number in known.items() if number < self.head.following or counts[name] > 1)
+        return DataError(f"{self.path.parent}: id {twice!r} stands twice in what is added: ids must be unique")
 
 
 @contextmanager

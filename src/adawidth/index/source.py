@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import BLOCK, Vectors
+from ..data import BLOCK, Vectors, unit
 from ..errors import DataError
 from ..formats import load_dataset, read_vectors
 from ..formats.files import existing, lines
@@ -149,6 +149,7 @@ def _of_parquet(path: Path) -> Source:
             for part in file.iter_batches(batch_size=BLOCK):
                 ids = [str(name) for name in part.column(identifier).to_pylist()]
                 values = _matrix(path, part.column(vector), start, width)
+                values = unit(values) if start else values  # what is said of lengths is said once
                 width = values.shape[1]
                 rest = part.drop_columns([vector, identifier]).to_pylist()
                 yield Batch(Vectors.of(values, ids, name=str(path)), [_document(name, row) for name, row in zip(ids, rest, strict=True)])
