@@ -205,5 +205,8 @@ def test_what_can_not_be_fused_is_refused() -> None:
         fused.answer(queries, candidates, Fixed(128, 32), 5)
     with pytest.raises(DataError, match=r"row 40.*40 rows"):
         fused.answer(queries, candidates + 21, Fixed(64, 32), 5)
+    for asked in (queries[:, :48], queries[:1]):
+        with pytest.raises(DataError, match="64 wide"):
+            fused.answer(asked, candidates, Fixed(64, 32), 5)
     with pytest.raises(DataError, match="segment 1"):
         Rescorer([rows, rows.astype(np.float32)], index.norms, np.arange(80))

@@ -45,8 +45,7 @@ class Inverted:
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> Self:
         """Checked arrays."""
-        turn = checked(arrays, "turn", np.float32, (None, None))
-        width = len(turn)
+        width = len(checked(arrays, "turn", np.float32, (None, None)))
         codes = checked(arrays, "codes", np.uint8, (None, (width + 1) // 2))
         centres = checked(arrays, "centres", np.float32, (None, width))
         found = cls(
