@@ -58,8 +58,8 @@ class Rescorer:
     def answer(self, queries: NDArray[np.float32], candidates: Rows, policy: Policy, k: int, threads: int = 1) -> Answers:
         """The k best of each query's candidates (rows, -1 where there are fewer) by the policy. (Q, D), (Q, C)"""
         if queries.shape[1] < self._width or len(queries) != len(candidates):
-            found = f"queries {queries.shape}, candidates {candidates.shape}"
-            raise DataError(f"{found}: there must be as many of both, and queries at least {self._width} wide")
+            shapes = f"queries {queries.shape}, candidates {candidates.shape}"
+            raise DataError(f"{shapes}: there must be as many of both, and queries at least {self._width} wide")
         highest = int(candidates.max(initial=-1))
         if highest >= self._firsts[-1]:
             raise DataError(f"candidate row {highest} is not one of the {self._firsts[-1]} rows")
