@@ -33,7 +33,7 @@ def test_round_trip(tmp_path: Path, entry: Entry) -> None:
     segment.check()
     np.testing.assert_array_equal(segment.rows, ROWS)
     np.testing.assert_array_equal(segment.numbers, np.arange(200) * 3 + 5)
-    assert [segment.id_of(row) for row in range(200)] == IDS
+    assert [segment.id_of(row) for row in range(200)] == segment.ids() == IDS
     assert (entry.rows, entry.first, entry.last) == (200, 5, 602)
     assert [IDS[row] for row in np.argsort(segment.arrays["places"])] == sorted(IDS, reverse=True)
     for column, width in enumerate(LADDER):

@@ -281,10 +281,10 @@ class PrefixIndex:
         for entry in entries:
             segment = Segment(self.path, entry)
             segment.check()
-            alive = segment.without(changing.removed)
+            alive, ids = segment.without(changing.removed), segment.ids()
             for start in range(0, len(segment), BLOCK):
                 kept = start + np.flatnonzero(alive[start : start + BLOCK])
-                writer.append(segment.rows[kept], segment.numbers[kept], [segment.id_of(row) for row in kept.tolist()])
+                writer.append(segment.rows[kept], segment.numbers[kept], [ids[row] for row in kept.tolist()])
                 if tick is not None:
                     tick(min(BLOCK, len(segment) - start))
 

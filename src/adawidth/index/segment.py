@@ -153,6 +153,11 @@ class Segment:
         ends = self.arrays["ends"]
         return bytes(self.arrays["names"][ends[row - 1] if row else 0 : ends[row]]).decode(errors="replace")
 
+    def ids(self) -> list[str]:
+        """The ids of all documents, in row order."""
+        data, ends = self.arrays["names"].tobytes(), self.arrays["ends"].tolist()
+        return [data[begin:end].decode(errors="replace") for begin, end in zip([0, *ends], ends, strict=False)]
+
     def rows_of(self, numbers: Rows) -> Rows:
         """The rows of those of these documents, by their numbers, that are in this segment."""
         near = numbers[(numbers >= self.entry.first) & (numbers <= self.entry.last)]
