@@ -62,6 +62,7 @@ def test_what_is_printed_can_be_repeated(notes: Path) -> None:
         done = adawidth(*shlex.split(line))
         assert done.exit_code == 0, done.stderr
     assert [json.loads((home / place / "config.json").read_text()) for place in ("model", "index/model")] == made
+    assert "The winter  (winter.md#" in adawidth(*shlex.split(printed[3]), typed="winter").stdout
     vectors = Path("data", "embeddings", "wordllama", "corpus.npy")
     assert (home / vectors).read_bytes() == (Path("before") / vectors).read_bytes()
 

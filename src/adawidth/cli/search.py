@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +11,12 @@ import typer
 from ..errors import OptionError
 from .options import AsJson, IndexPath, Task
 from .output import emit, say, table
+from .prompt import ask, show_answer
 
 if TYPE_CHECKING:
     from ..data import Id
     from ..index import Document, PrefixIndex
+    from ..search import Searcher
 
 
 def add(app: typer.Typer) -> None:
@@ -24,7 +26,9 @@ def add(app: typer.Typer) -> None:
 
 def search(
     path: IndexPath,
-    vectors: Annotated[Path, typer.Option("--vectors", help="File of query vectors, one a row, from the index's own encoder.")],
+    text: Annotated[list[str] | None, typer.Option("--text", help="A query in words; may be repeated.")] = None,
+    vectors: Annotated[Path | None, typer.Option("--vectors", help="Query vectors, one a row, from the index's own encoder.")] = None,
+    interactive: Annotated[bool, typer.Option("--interactive", help="Go on asking, a query a line, until :quit.")] = False,
     k: Annotated[int, typer.Option("-k", min=1, help="Documents to find for each query.")] = 10,
     policy: Annotated[str | None, typer.Option("--policy", help="taper, router, fixed or certify.  [default: taper]")] = None,
     budget: Annotated[float | None, typer.Option("--budget", help="Mean width a workload may spend.")] = None,
@@ -33,26 +37,31 @@ def search(
     model: Annotated[Path | None, typer.Option("--model", help="Another model of the same rotation, as `refit` makes them.")] = None,
     task: Task = None,
     where: Annotated[str | None, typer.Option("--filter", help="On metadata: \"lang = 'en' AND year >= 2020\".")] = None,
+    encoder: Annotated[str | None, typer.Option("--encoder", help="Where the index's encoder is found now, for --text.")] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads that share the queries.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Find the best documents for query vectors."""
-    from ..formats import read_vectors
+    """Find the best documents for queries in words, or for query vectors."""
     from ..model import AdaWidth, open_index
 
+    if (vectors is not None) == bool(text or interactive):
+        raise OptionError("what is asked? give --text, --interactive or --vectors")
+    if interactive and as_json:
+        raise OptionError("--interactive answers people: leave out --json, or give the queries with --text")
     searcher = open_index(path, None if model is None else AdaWidth.load(model))
-    queries = read_vectors(vectors)
-    hits = searcher.search(
-        queries,
-        k,
-        policy=policy,
-        budget=budget,
-        quality=quality,
-        width=_width(width, searcher.folder),
-        task=task,
-        where=where,
-        threads=threads,
-    )
+    options: dict[str, Any] = {"policy": policy, "budget": budget, "quality": quality, "task": task, "where": where, "threads": threads}
+    options["width"] = _width(width, searcher.folder)
+    if vectors is not None:
+        _by_vectors(searcher, vectors, k, options, as_json)
+    else:
+        _by_text(searcher, encoder, text or [], k, options, interactive, as_json)
+
+
+def _by_vectors(searcher: Searcher, file: Path, k: int, options: Mapping[str, Any], as_json: bool) -> None:
+    from ..formats import read_vectors
+
+    queries = read_vectors(file)
+    hits = searcher.search(queries, k, **options)
     known = searcher.folder.described(hits)
     results = [_answer(*one) for one in zip(queries.ids, hits.widths.tolist(), known, hits.scores.tolist(), strict=True)]
     if as_json:
@@ -61,6 +70,23 @@ def search(
     for result in results:
         say(f"\nquery {result['query']}, mean width {result['mean_width']:.1f}")
         table(["id", "score", "title"], [[hit["id"], f"{hit['score']:.4f}", hit.get("title", "")] for hit in result["hits"]])
+
+
+def _by_text(
+    searcher: Searcher, encoder: str | None, text: list[str], k: int, options: Mapping[str, Any], interactive: bool, as_json: bool
+) -> None:
+    from ..text_search import TextSearcher
+
+    with TextSearcher.over(searcher, encoder) as words:
+        answers = words.search(text, k, **options)
+        if as_json:
+            emit({"results": [answer.to_json() for answer in answers]})
+            return
+        for answer in answers:
+            say(f"\n{answer.query}")
+            show_answer(answer, words.encoder.width)
+        if interactive:
+            ask(words, k, **options)
 
 
 def _width(text: str | None, index: PrefixIndex) -> int | None:
