@@ -132,7 +132,7 @@ def _of_parquet(path: Path) -> Source:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     try:
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path, pre_buffer=False)  # else it holds what it has read
     except (arrow.ArrowException, OSError) as error:
         raise DataError(f"{path}: this .parquet file is damaged or cut off ({path.stat().st_size} bytes): {error}") from None
     schema = file.schema_arrow
