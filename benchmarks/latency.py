@@ -28,8 +28,8 @@ from turns import recall, summary, take
 
 WIDTH, BATCH, TURNS, BATCH_TURNS = 1_024, 256, 60, 2
 WANTED = 0.983
-CANDIDATES = (500, 700, 1_000, 1_400, 2_000, 3_000, 4_000)
-KNOBS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, np.inf)
+CANDIDATES = (500, 700, 1_000, 1_400, 2_000, 3_000, 4_000, 6_000)
+KNOBS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, np.inf)
 SAMPLE = 50_000  # documents that the taper is calibrated on
 PART = 50_000
 
@@ -78,7 +78,7 @@ class Ours:
         ladder = tuple(width for width in LADDER if START <= width <= target)
         calibration = calibrate(index, asked[:200], ladder)
         near = self.codes.search(asked[:, : self.width], CANDIDATES[-1])
-        enough = [candidates for candidates in CANDIDATES if recall(near[:, :candidates], truth) >= WANTED + 0.002]
+        enough = [candidates for candidates in CANDIDATES if recall(near[:, :candidates], truth) >= WANTED + 0.004]
         candidates = enough[0] if enough else CANDIDATES[-1]
         near = np.ascontiguousarray(near[:, :candidates])
         for z in KNOBS:
