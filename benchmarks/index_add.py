@@ -47,6 +47,7 @@ def timed(results: dict[str, Any], name: str) -> Iterator[None]:
     results[name] = round(time.perf_counter() - start, 4)
     if name == "seconds":
         results["processor_seconds"] = round(time.process_time() - cpu, 4)
+        results["vectors_per_processor_second"] = round(results["documents"] / results["processor_seconds"])
 
 
 def empty(path: Path, storage: str) -> PrefixIndex:

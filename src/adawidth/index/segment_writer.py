@@ -74,7 +74,7 @@ class SegmentWriter:
             scratch.flush()
             built = codes.build(np.memmap(scratch, np.float32, "r", shape=(count, self._start)), storage, seed)
             if storage == "auto":
-                limits = f"flat (exact) up to {codes.SMALL}, pq4 below {codes.LARGE}, ivf from there on"
+                limits = f"flat (exact) up to {codes.SMALL}, then pq4, and from {codes.LARGE} on ivf where its lists pay"
                 log.info("storage %s for %d documents: %s", built.storage, count, limits)
             for name, array in built.arrays().items():
                 self._write(f"codes.{name}", array)
