@@ -84,7 +84,7 @@ def test_compare_then_report(dataset_folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert adawidth("report", out, "--out", page).exit_code == 0
     text = page.read_text()
-    assert text.count("<svg") == 2
+    assert text.count("<svg") == 4
     assert "http" not in text.replace("http://www.w3.org/", "")  # nothing is fetched
     assert "<script" not in text
     refused = adawidth("report", out, "--out", page)
