@@ -1,9 +1,10 @@
 """Vectors of any number and width that behave as encoders' do: made in the axes of their own PCA, so that no rotation is needed.
 
-What was fitted, to three collections of minilm vectors (5,183 to 16,407 documents, width 384):
+What was matched by hand, to three collections of minilm vectors (5,183 to 16,407 documents, width 384):
 - a share MEAN of the squared length is the mean vector, common to all;
 - of the rest, axis j has a share in proportion to j^-POWER exp(-j / REACH): the first 32, 64, 128, 256 of 384 axes have .50 to .55,
-  .66 to .71, .84 to .87, .98 of it. How a wider encoder's spectrum falls these collections do not tell: `stretch` draws it out.
+  .66 to .71, .84 to .87, .98 of it. How a wider encoder's spectrum falls these collections do not tell:
+  `stretch` draws it out, and what a search has to read hangs on it; 1 is the kinder case.
 - documents share a topic (one in TOPIC) and a subtopic (one in SUBTOPIC): the cosines of a query with its nearest, 10th, 100th and
   500th of 16,000 documents are .72, .58, .44, .36 at width 384 (measured: .62 to .78, .45 to .59, .33 to .46, .24 to .39).
 Queries are fresh members of random subtopics.

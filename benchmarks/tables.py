@@ -200,7 +200,7 @@ def searching() -> str:
             for row in latency["cells"].values()
         ]  # fmt: skip
         parts += [f"`python benchmarks/latency.py`: width {latency['width']:,}, against faiss' exact `IndexFlatIP` at full width;"]
-        parts += [f"recall is of its answer, batches are of {latency['batch']}.", "", table(head, rows), ""]
+        parts += [f"recall is of its answer, batches are of {latency['batch']}.", "", table(head, rows), "", latency.get("note", ""), ""]
     if rivals := result("rivals"):
         parts += [f"`python benchmarks/rivals.py`: {rivals['width']} coordinates; every way with its knob at the least that kept a recall"]
         parts += [f"of {rivals['wanted']} on other queries.", ""]
