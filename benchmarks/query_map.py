@@ -66,6 +66,9 @@ def measured(model: AdaWidth, data: Dataset, budgets: tuple[int, ...]) -> dict[s
     points = [evaluate(model, data, widths=[64, "full"], measures=[NDCG])]
     points += [evaluate(model, data, widths=[], measures=[NDCG], budget=budget) for budget in budgets]
     entries = {str(entry.get("budget", entry["width"])): entry for point in points for entry in point.to_json()["results"]}
+    if budgets[-1] > 80:  # enough for a wider scan, whose shortlist misses less
+        wider = evaluate(model, data, widths=["auto"], measures=[NDCG], budget=budgets[-1], start=64)
+        entries[f"{budgets[-1]} from 64"] = wider["auto"].to_json()
     return {name: _short(entry) for name, entry in entries.items()}
 
 

@@ -130,7 +130,7 @@ def mapped(cells: Any) -> str:
     rows = []
     for place in dict.fromkeys(name.rsplit("/", 1)[0] for name in figures):
         runs = [cell for name, cell in figures.items() if name.startswith(f"{place}/")]
-        budgets = [name for name in runs[0] if name.isdigit() and "start" in runs[0][name]]
+        budgets = [name for name, point in runs[0].items() if isinstance(point, dict) and "start" in point]
         partly = runs[0]["full"].get("unseen_queries", 0) and runs[0]["full"]["unseen"] != runs[0]["full"]["nDCG@10"]
         shown = [f"{number([run[b]['nDCG@10'] for run in runs])} at {mean(run[b]['mean_width'] for run in runs):.0f}" for b in budgets]
         rows.append([*place.split("/")[1:], len(runs), *_pair(runs, "nDCG@10"), "; ".join(shown)])
