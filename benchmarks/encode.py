@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "encode.json")
     options = parser.parse_args()
     found = json.loads(options.out.read_text()) if options.out.exists() else {}
-    found["command"] = "python benchmarks/encode.py ../shared/datasets"
+    found["command"] = f"python benchmarks/encode.py ../shared/datasets --turns {options.turns}"
     if options.only != "figure":
         found["throughput"] = [
             {"collection": name, **throughput(list(islice(read_texts(options.datasets / name / "corpus.jsonl"), count)), options.turns)}
