@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -84,7 +85,7 @@ def reproduce(
 
 
 def _file_name(part: str) -> str:
-    return part.replace(":", "-").replace(" ", "-")
+    return re.sub(r"[^\w.]+", "-", part)
 
 
 def _head(data: Dataset, part: Part) -> dict[str, Any]:

@@ -190,15 +190,15 @@ def _again(chosen: Trial, pool: Learning, rotation: Rotation, seed: int) -> Quer
 
 
 def together(train: Queries, dev: Queries) -> Queries:
-    """Both as one."""
-    assert train.judged is not None
-    assert dev.judged is not None
+    """Both as one; with labels where both have some."""
     vectors = Vectors(np.concatenate([train.vectors.all(), dev.vectors.all()]), [*train.vectors.ids, *dev.vectors.ids], train.vectors.name)
-    judged = Judged(
-        np.concatenate([train.judged.offsets, train.judged.offsets[-1] + dev.judged.offsets[1:]]),
-        np.concatenate([train.judged.documents, dev.judged.documents]),
-        np.concatenate([train.judged.grades, dev.judged.grades]),
-    )
+    judged = None
+    if train.judged is not None and dev.judged is not None:
+        judged = Judged(
+            np.concatenate([train.judged.offsets, train.judged.offsets[-1] + dev.judged.offsets[1:]]),
+            np.concatenate([train.judged.documents, dev.judged.documents]),
+            np.concatenate([train.judged.grades, dev.judged.grades]),
+        )
     return Queries(vectors, judged, np.concatenate([train.own, dev.own]))
 
 
