@@ -52,8 +52,8 @@ def test_a_learned_rotation_that_is_worse_on_dev_does_not_ship(collection, monke
     ruinous = Recipe("ruinous", start="identity", shared=6, steps=20, rate=3.0)
     learn = choose.learn
 
-    def without_early_stopping(recipe, start, task, seed=0, tick=lambda steps=1, note="": None):
-        found = learn(recipe, start, task, seed, tick)
+    def without_early_stopping(recipe, start, task, seed=0, tick=lambda steps=1, note="": None, *, until=None):
+        found = learn(recipe, start, task, seed, tick, until=until)
         return replace(found, rotation=type(start).random(task.width, 5))
 
     monkeypatch.setattr(choose, "LABELLED", (ruinous,))
@@ -62,6 +62,25 @@ def test_a_learned_rotation_that_is_worse_on_dev_does_not_ship(collection, monke
     assert model.record["chosen"] in ("identity", "pca", "kyfan")
     assert "No learned rotation was better on dev" in model.record["reason"]
     assert "No learned rotation was better on dev" in caplog.text
+
+
+def test_what_ships_has_learned_from_train_and_dev_together(collection, monkeypatch):
+    asked = []
+    learn = choose.learn
+
+    def watched(recipe, start, task, seed=0, tick=lambda steps=1, note="": None, *, until=None):
+        found = learn(recipe, start, task, seed, tick, until=until)
+        asked.append((len(task.queries), until, found.rotation.matrix))
+        return found
+
+    monkeypatch.setattr(choose, "learn", watched)
+    model = AdaWidth.fit(collection)
+    chosen = next(trial for trial in model.record["trials"] if trial["recipe"] == model.record["chosen"])
+    queries, until, matrix = asked[-1]
+    assert queries == model.record["train_queries"] + model.record["dev_queries"]
+    assert until == chosen["taken_at"] > 0
+    assert np.array_equal(model.rotation.matrix, matrix)
+    assert all(queries <= model.record["train_queries"] for queries, *_ in asked[:-1])
 
 
 def test_a_recipe_may_lead_on_average_and_still_trail_at_one_width():

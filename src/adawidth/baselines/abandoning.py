@@ -6,6 +6,7 @@ widths at one time; this is what the stage loop's policies do not do.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 
 import numpy as np
@@ -21,13 +22,13 @@ Scores = NDArray[np.floating]
 class Abandoning(Dialled):
     """Subclasses say where a candidate is looked at, and what it may still come to."""
 
+    @abstractmethod
     def levels(self, start: int, width: int) -> tuple[int, ...]:
         """The widths at which a candidate may be given up, from the start width to the full one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hopes(self, stage: Stage, knob: float) -> Scores:
         """The most that each candidate's score at full width is taken to be. (Q, C)"""
-        raise NotImplementedError
 
     def read(self, stage: Stage, knob: float, k: int) -> Hits:
         """Best first by the scan. Whatever is not given up is read in full, and ranked by that."""

@@ -9,11 +9,11 @@ from ..policies import Policy
 from ..policies.taper import TaperModel
 from ..rotation import Rotation
 from ..training.fit import fit_model
-from .base import Staged, fitted
+from .base import Staged, fitted, plain
 
 
 class AdaWidthTaper(Staged):
-    """Below the taper's start width every document is ranked at the budget."""
+    """Below the taper's start width, and where a plain width is better on dev, every document is ranked at one width."""
 
     def __init__(self, rotation: Rotation | None = None, taper: TaperModel | None = None) -> None:
         super().__init__(rotation)
@@ -25,7 +25,11 @@ class AdaWidthTaper(Staged):
         self.rotation, self.taper = found.rotation, found.policies.taper
         return self
 
-    def policy(self, budget: int, k: int) -> Policy | None:
-        """The taper at this mean width, at most its target."""
+    def policy(self, budget: int, k: int) -> Policy:
+        """The taper at this mean width, at most its target, or `plain` where that keeps more on dev."""
         taper = fitted(self, self.taper)
-        return None if budget <= taper.starts[0] else taper.policy(budget=min(budget, taper.target), k=k)
+        width = min(budget, taper.target)
+        if width < taper.starts[0]:
+            return plain(width)
+        better = taper.better_plain(width, k)
+        return taper.policy(budget=width, k=k) if better is None else plain(better)

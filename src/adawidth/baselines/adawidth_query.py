@@ -31,9 +31,9 @@ class AdaWidthQuery(AdaWidthTaper):
             self.taper, self.query_map = task.policies.taper, task.query_map
         return self
 
-    def asked(self, queries: Queries, width: int) -> NDArray[np.float32]:
+    def asked(self, queries: Queries) -> NDArray[np.float32]:
         """The queries rotated and mapped."""
-        return fitted(self, self.query_map).apply(queries.vectors.all(), width)
+        return fitted(self, self.query_map).apply(queries.vectors.all())
 
     @property
     def parameters(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Literal, Protocol, Self, TypeVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from ..data import Floats, Hits, Learning, Queries, Vectors
 from ..errors import OptionError
 from ..index import MemoryIndex
-from ..policies import Policy
+from ..policies import Fixed, Policy
 from ..rotation import Rotation
 from ..search import SHORTLIST, by_stages, exhaustive
 
@@ -45,16 +46,16 @@ class Baseline(Protocol):
         ...
 
 
-class Encoding:
+class Encoding(ABC):
     """A method that makes other, narrower vectors of queries and documents, to be compared by cosine."""
 
+    @abstractmethod
     def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
         """Unit rows as this method has them at a width. (n, D) -> (n, width)"""
-        raise NotImplementedError
 
+    @abstractmethod
     def query_cost(self, width: int) -> float:
         """Multiply-adds that encoding one query takes."""
-        raise NotImplementedError
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """All documents ranked by cosine of what the method makes of them."""
@@ -103,32 +104,36 @@ class Rotated(Encoding):
 class Staged(Rotated):
     """A rotation read by a policy: a scan at its start width, a shortlist, and further coordinates as it decides."""
 
-    def policy(self, budget: int, k: int) -> Policy | None:
-        """What reads the shortlist within a mean width; None: every document is ranked at that width."""
-        raise NotImplementedError
+    @abstractmethod
+    def policy(self, budget: int, k: int) -> Policy:
+        """What reads the shortlist within a mean width, or `plain`."""
 
-    def asked(self, queries: Queries, width: int) -> NDArray[np.float32]:
+    def asked(self, queries: Queries) -> NDArray[np.float32]:
         """The queries as the index is asked for them."""
-        return self.encode(queries.vectors.all(), "query", width)
+        return self.encode(queries.vectors.all(), "query", fitted(self, self.rotation).width)
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
-        """By the policy, or without one at a fixed width."""
-        rotation, policy = fitted(self, self.rotation), self.policy(width, k)
-        index, asked = MemoryIndex(documents, rotation), self.asked(queries, rotation.width)
-        if policy is None:
-            return exhaustive(index, asked, width, k, queries.own)
-        return by_stages(index, asked, policy, k, own=queries.own)
+        """By the policy."""
+        index = MemoryIndex(documents, fitted(self, self.rotation))
+        return by_stages(index, self.asked(queries), self.policy(width, k), k, own=queries.own)
 
     def stored_floats(self, width: int) -> float:
         """All coordinates where some candidates may be read that far."""
-        return width if self.policy(width, DEPTH) is None else fitted(self, self.rotation).width
+        return self._furthest(self.policy(width, DEPTH))
 
     def multiply_adds(self, width: int, hits: Hits) -> float:
-        """The whole query turned, the scan, and the shortlist's further coordinates."""
-        policy, count, whole = self.policy(width, hits.rows.shape[1]), documents_of(hits), fitted(self, self.rotation).width
-        if policy is None:
-            return super().multiply_adds(width, hits)
-        return self.query_cost(whole) + count * policy.start + min(SHORTLIST, count) * (hits.mean_width - policy.start)
+        """The query turned, the scan, and the shortlist's further coordinates."""
+        policy, count = self.policy(width, hits.rows.shape[1]), documents_of(hits)
+        further = min(SHORTLIST, count) * (hits.mean_width - policy.start)
+        return self.query_cost(self._furthest(policy)) + count * policy.start + further
+
+    def _furthest(self, policy: Policy) -> int:
+        return policy.start if policy == plain(policy.start) else fitted(self, self.rotation).width
+
+
+def plain(width: int) -> Fixed:
+    """Every document ranked at one width."""
+    return Fixed(width, start=width)
 
 
 def fitted(method: object, state: T | None) -> T:

@@ -21,9 +21,8 @@ from torch import Tensor
 from ..data import Floats, Learning, unit
 from ..rotation import QueryMap, Rotation
 from ..training.fused import prefix_objective
-from ..training.pool import sample
+from ..training.pool import sample, together
 from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, Ranker, drawn
-from ..training.refit import together
 from ..training.rotation import LOOKED_AT, endless_batches
 from ..training.task import Task, mean
 from .base import Encoding, Role, fitted

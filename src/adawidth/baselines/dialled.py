@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
@@ -28,9 +29,9 @@ class Dialled(Rotated):
     KNOBS: ClassVar[tuple[float, ...]]  # ascending: the further, the more is read; the last one is infinite
     curves: Mapping[int, Curve] | None = None  # by start width
 
+    @abstractmethod
     def read(self, stage: Stage, knob: float, k: int) -> Hits:
         """The k best of a shortlist that stands at the start width."""
-        raise NotImplementedError
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Finds the rotation and measures the knob; returns itself."""

@@ -5,6 +5,7 @@ A mask saves multiplications, not memory: which coordinates are read is known on
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -90,7 +91,7 @@ class Asked:
         return self.vectors * (relevant - self.centroids(mined.negatives[:, :NEGATIVES]))
 
 
-class Masked:
+class Masked(ABC):
     """Zeroes all but the most important coordinates of each query and ranks whole documents by their inner product with it."""
 
     width: int | None = None  # the encoder's; None before a fit
@@ -101,9 +102,9 @@ class Masked:
         self.width = learning.documents.width
         return self
 
+    @abstractmethod
     def importance(self, asked: Asked) -> Importance:
         """Of every coordinate of every query."""
-        raise NotImplementedError
 
     def query_cost(self, documents: int) -> float:
         """Multiply-adds that the mask of one query takes, over so many documents."""

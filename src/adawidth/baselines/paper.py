@@ -8,7 +8,7 @@ from ..data import Learning
 from ..policies import Policy
 from ..policies.router import RouterModel
 from ..training.fit import fit_model
-from .base import Staged
+from .base import Staged, plain
 
 
 class Paper(Staged):
@@ -23,10 +23,10 @@ class Paper(Staged):
         self.rotation, self.router = found.rotation, found.policies.router
         return self
 
-    def policy(self, budget: int, k: int) -> Policy | None:
+    def policy(self, budget: int, k: int) -> Policy:
         """The router at this mean width."""
         if self.router is None or not self.router.start < budget < self.router.widths[-1]:
-            return None
+            return plain(budget)
         return self.router.policy(budget=budget)
 
     @property

@@ -6,6 +6,7 @@ what was stored. A quantiser learns from the documents that it is to store, as a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import faiss
@@ -19,7 +20,7 @@ from ..rotation import Rotation
 from .base import documents_of, fitted
 
 
-class Quantised:
+class Quantised(ABC):
     """Unit vectors of leading coordinates, coded; every document is ranked by the inner product of the query and the decoded document."""
 
     rotation: Rotation | None = None
@@ -31,17 +32,17 @@ class Quantised:
         self.rotation, self.seed = Rotation.pca(learning.documents, seed=seed), seed
         return self
 
+    @abstractmethod
     def coordinates(self, width: int) -> int:
         """How many coordinates are coded."""
-        raise NotImplementedError
 
+    @abstractmethod
     def codes(self, width: int) -> int:
         """How many codes a document has."""
-        raise NotImplementedError
 
+    @abstractmethod
     def quantiser(self, width: int) -> Any:
         """An untrained quantiser of faiss."""
-        raise NotImplementedError
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """Every document scored by its code."""

@@ -18,6 +18,7 @@ from ..errors import OptionError
 from ..progress import progress
 from ..rotation import Rotation
 from .kyfan import best_kyfan, margin_matrix
+from .pool import together
 from .recipes import CLOSED_FORMS, LABELLED, PAPER, UNLABELLED, Recipe
 from .rotation import learn
 from .task import Curve, Task, mean
@@ -37,6 +38,7 @@ class Trial:
     rotation: Rotation
     curve: Curve
     recipe: Recipe | None = None
+    start: Rotation | None = None  # the closed form it was learned from
     step: int = 0
     steps: int = 0
     detail: str = ""
@@ -97,7 +99,15 @@ def made_again(trial: Trial, pool: Learning, moment: NDArray[np.float64], seed: 
     closed = {form.name: form.rotation for form in _closed_forms(task, moment, Rotation.principal(moment, "pca"), seed)}
     if trial.recipe is None:
         return closed[trial.name]
-    return learn(replace(trial.recipe, steps=max(trial.step, 1)), closed[trial.recipe.start], task, seed).rotation
+    return learn(trial.recipe, closed[trial.recipe.start], task, seed, until=trial.step).rotation
+
+
+def learned_from_all(trial: Trial, pool: Learning, seed: int = 0) -> Rotation:
+    """The trial's rotation learned once more, for as many steps, from train and dev queries together; a closed form stays as it is."""
+    if trial.recipe is None or trial.start is None:
+        return trial.rotation
+    task = _task(replace(pool, train=together(pool.train, pool.dev)), paper=False)
+    return learn(trial.recipe, trial.start, task, seed, until=trial.step).rotation
 
 
 def _task(pool: Learning, *, paper: bool) -> Task:
@@ -128,7 +138,8 @@ def _learned(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) 
             learned = learn(recipe, starts[recipe.start], task, seed, tick)
             tick(recipe.steps - learned.steps)
             curve = task.dev_curve(learned.rotation)
-            trials.append(Trial(recipe.name, learned.rotation, curve, recipe, learned.step, learned.steps, f"from {recipe.start}"))
+            start, detail = starts[recipe.start], f"from {recipe.start}"
+            trials.append(Trial(recipe.name, learned.rotation, curve, recipe, start, learned.step, learned.steps, detail))
     return trials
 
 

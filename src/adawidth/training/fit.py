@@ -1,4 +1,8 @@
-"""From a task to everything a model holds: the rotation chosen on dev, the calibrated taper and the cross-fitted router."""
+"""From a task to everything a model holds: the rotation chosen on dev, the calibrated taper and the cross-fitted router.
+
+With `auto` and labels, recipe and steps chosen and policies calibrated, the rotation that ships is learned once more, from train and
+dev queries together.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from ..index import MemoryIndex
 from ..policies.choose import Policies
 from ..policies.router import RouterModel
 from ..rotation import Rotation, second_moment
-from .choose import Choice, choose_rotation, made_again
+from .choose import Choice, choose_rotation, learned_from_all, made_again
 from .examples import Examples, examples
 from .pool import sample
 from .router import fit_router
@@ -73,6 +77,8 @@ def fit_model(
         "trials": [trial.record() for trial in choice.trials],
         "target_width": taper.target,
     }
+    if recipe == "auto" and taught:
+        rotation = learned_from_all(choice.chosen, pool, seed)
     return Fitted(rotation, Policies(rotation.width, taper, routed), record)
 
 

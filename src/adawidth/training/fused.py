@@ -25,6 +25,7 @@ class _Objective(torch.autograd.Function):
     ) -> Tensor:
         loss, sums, low, kept = 0.0, torch.zeros(len(q), len(d)), 0, []
         q_energy, d_energy = torch.zeros(len(q), 1), torch.zeros(1, len(d))
+        of_documents = ctx.needs_input_grad[1]
         entropy = float(torch.special.xlogy(teacher, teacher).sum()) if kl else 0.0
         for m in widths:
             q_part, d_part = q[:, low:m], d[:, low:m]
@@ -54,14 +55,15 @@ class _Objective(torch.autograd.Function):
         for low, m, gradient, q_along, d_along in reversed(kept):
             total, q_total, d_total = total + gradient, q_total + q_along, d_total + d_along
             q_gradient[:, low:m] = total @ d[:, low:m] - q_total * q[:, low:m]
-            d_gradient[:, low:m] = total.T @ q[:, low:m] - d_total * d[:, low:m]
+            if of_documents:
+                d_gradient[:, low:m] = total.T @ q[:, low:m] - d_total * d[:, low:m]
         ctx.save_for_backward(q_gradient, d_gradient)
         return torch.tensor(loss / (len(q) * len(widths)))
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
         q_gradient, d_gradient = ctx.saved_tensors
-        return outer * q_gradient, outer * d_gradient, None, None, None, None, None, None
+        return outer * q_gradient, outer * d_gradient if ctx.needs_input_grad[1] else None, None, None, None, None, None, None
 
 
 def prefix_objective(

@@ -42,6 +42,19 @@ def sample(learning: Learning, seed: int = 0, floats: int = FLOATS) -> Learning:
     return Learning(kept, _moved(train, rows), _moved(dev, rows))
 
 
+def together(train: Queries, dev: Queries) -> Queries:
+    """Both as one; with labels where both have some."""
+    vectors = Vectors(np.concatenate([train.vectors.all(), dev.vectors.all()]), [*train.vectors.ids, *dev.vectors.ids], train.vectors.name)
+    judged = None
+    if train.judged is not None and dev.judged is not None:
+        judged = Judged(
+            np.concatenate([train.judged.offsets, train.judged.offsets[-1] + dev.judged.offsets[1:]]),
+            np.concatenate([train.judged.documents, dev.judged.documents]),
+            np.concatenate([train.judged.grades, dev.judged.grades]),
+        )
+    return Queries(vectors, judged, np.concatenate([train.own, dev.own]))
+
+
 def _some(queries: Queries, most: int, rng: np.random.Generator) -> Queries:
     if len(queries) <= most:
         return queries

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Judged, Learning, Queries, Vectors
+from ..data import Learning, Queries
 from ..errors import DataError, OptionError
 from ..index import MemoryIndex
 from ..policies.choose import Policies
@@ -25,7 +25,7 @@ from ..rotation import QueryMap, Rotation
 from ..tasks import TaskMap
 from .examples import Examples, examples
 from .fit import ROUTER_SHARE
-from .pool import sample
+from .pool import sample, together
 from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, Change, Lesson, MapRecipe, counted, judged, learn
 from .router import fit_router
 from .taper import fit_taper
@@ -187,19 +187,6 @@ def _again(chosen: Trial, pool: Learning, rotation: Rotation, seed: int) -> Quer
     change = learn(chosen.recipe, Lesson.of(pool, rotation), seed, until=chosen.step).change
     assert change is not None
     return change.fold(rotation, chosen.strength)
-
-
-def together(train: Queries, dev: Queries) -> Queries:
-    """Both as one; with labels where both have some."""
-    vectors = Vectors(np.concatenate([train.vectors.all(), dev.vectors.all()]), [*train.vectors.ids, *dev.vectors.ids], train.vectors.name)
-    judged = None
-    if train.judged is not None and dev.judged is not None:
-        judged = Judged(
-            np.concatenate([train.judged.offsets, train.judged.offsets[-1] + dev.judged.offsets[1:]]),
-            np.concatenate([train.judged.documents, dev.judged.documents]),
-            np.concatenate([train.judged.grades, dev.judged.grades]),
-        )
-    return Queries(vectors, judged, np.concatenate([train.own, dev.own]))
 
 
 def _examples(index: MemoryIndex, query_map: QueryMap, queries: Queries, noise: float | None = None) -> Examples:

@@ -43,8 +43,18 @@ class Learned:
     steps: int
 
 
-def learn(recipe: Recipe, start: Rotation, task: Task, seed: int = 0, tick: Tick = lambda steps=1, note="": None) -> Learned:
-    """The rotation at the best look on dev; the start itself is the first look."""
+def learn(
+    recipe: Recipe,
+    start: Rotation,
+    task: Task,
+    seed: int = 0,
+    tick: Tick = lambda steps=1, note="": None,
+    *,
+    until: int | None = None,
+) -> Learned:
+    """The rotation at the best look on dev, the start itself being the first look; or, without a look, at the step `until`."""
+    if until == 0:
+        return Learned(start, 0, 0)
     rng = np.random.default_rng(seed)
     usable = task.candidates.usable()
     u = paired_start(recipe.even_reflections(task.width), task.width, seed)
@@ -54,7 +64,7 @@ def learn(recipe: Recipe, start: Rotation, task: Task, seed: int = 0, tick: Tick
     optimiser = torch.optim.AdamW([u], lr=recipe.rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
     looked_at = task.without_dev_beyond(LOOKED_AT)
-    best, best_at, best_score = start, 0, mean(looked_at.dev_curve(start))
+    best, best_at, best_score = start, 0, mean(looked_at.dev_curve(start)) if until is None else 0.0
     batches = endless_batches(usable, recipe.batch, rng)
     step = 0
     for step in range(1, recipe.steps + 1):
@@ -65,7 +75,10 @@ def learn(recipe: Recipe, start: Rotation, task: Task, seed: int = 0, tick: Tick
         optimiser.step()
         schedule.step()
         tick()
-        if step % LOOK == 0 or step == recipe.steps:
+        if step == until:
+            best, best_at = _materialised(u, start, recipe.name), step
+            break
+        if until is None and (step % LOOK == 0 or step == recipe.steps):
             found = _materialised(u, start, recipe.name)
             score = mean(looked_at.dev_curve(found))
             if score > best_score:
