@@ -1,15 +1,31 @@
 """What every method of the registry promises."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
 import numpy as np
 import pytest
 
 from adawidth.baselines import REGISTRY, Baseline, Encoding, Staged, baseline
-from adawidth.data import Dataset
+from adawidth.baselines.descent import Ground
+from adawidth.baselines.masked import Masked
+from adawidth.data import Dataset, Learning
 from adawidth.errors import OptionError
 from adawidth.metrics import Measure, evaluate
+from adawidth.training.task import Task
 
 NAMES = sorted(REGISTRY)
 WIDTH = 64  # of the collection's vectors
+TAUGHT = [  # by gradient, with labels
+    "conae",
+    "learning-to-select",
+    "learning-to-select:renormalised",
+    "matryoshka-adaptor",
+    "search-adaptor",
+    "smec",
+    "smec:nested",
+]
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -78,6 +94,55 @@ def test_the_same_seed_gives_the_same_answers(name: str, collection: Dataset) ->
 def test_learns_without_labels(name: str, collection: Dataset) -> None:
     method = baseline(name).fit(collection.learning(labels=False))
     assert method.search(collection.documents, collection.split("test"), 32, 10).rows.shape == (60, 10)
+
+
+@pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("descent", "dense"):
+        monkeypatch.setattr(f"adawidth.baselines.{module}.steps_for", lambda task: 60)
+    for module in ("smec", "learning_to_select"):
+        monkeypatch.setattr(f"adawidth.baselines.{module}.STEPS", 60)
+
+
+@pytest.fixture
+def seen(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many train queries every learning of a fit has."""
+    counts: list[int] = []
+    of: Callable[[Learning], Task] = Task.of
+    monkeypatch.setattr(Task, "of", lambda learning: counts.append(len(learning.train)) or of(learning))
+    return counts
+
+
+@pytest.mark.parametrize("taught", [*TAUGHT, "dense"])
+def test_labels_teach_once_more_from_train_and_dev_together(taught: str, collection: Dataset, seen: list[int]) -> None:
+    learning = collection.learning()
+    baseline(taught).fit(learning)
+    assert seen == [len(learning.train), len(learning.train) + len(learning.dev)]
+
+
+@pytest.mark.parametrize("untaught", [*TAUGHT, "matryoshka-adaptor:unsupervised"])
+def test_without_labels_nothing_is_learned_again(untaught: str, collection: Dataset, seen: list[int]) -> None:
+    learning = collection.learning(labels=untaught == "matryoshka-adaptor:unsupervised")
+    baseline(untaught).fit(learning)
+    assert seen == [len(learning.train)]
+
+
+@pytest.mark.parametrize("taught", TAUGHT)
+@pytest.mark.usefixtures("few_steps")
+def test_dev_labels_teach_and_a_seed_gives_the_same(taught: str, collection: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks that see nothing but time pass take every descent at its end: dev labels can tell in the last learning alone."""
+    clock = count()
+    for kind, look in ((Ground, "look"), (Masked, "worth")):
+        monkeypatch.setattr(kind, look, lambda *settings, **more: float(next(clock)))
+    learning, queries = collection.learning(), collection.split("test")
+    judged = learning.dev.judged
+    assert judged is not None
+    others = replace(learning, dev=replace(learning.dev, judged=judged.select(np.roll(np.arange(len(judged)), 1))))
+    once, again, otherwise = (
+        baseline(taught).fit(given, seed=1).search(collection.documents, queries, 24, 10).scores for given in (learning, learning, others)
+    )
+    np.testing.assert_array_equal(once, again)
+    assert not np.array_equal(once, otherwise)
 
 
 def test_an_unfitted_method_says_so(name: str, collection: Dataset) -> None:

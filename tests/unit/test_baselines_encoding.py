@@ -1,5 +1,7 @@
 """Methods that make other vectors: their formulas on arrays small enough to work out otherwise."""
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +13,7 @@ from torch.nn import functional
 from adawidth.baselines import baseline
 from adawidth.baselines.conae import prefix_decoded
 from adawidth.baselines.dense import Dense
-from adawidth.baselines.descent import STEPS, Found, Ground, descend, steps_for
+from adawidth.baselines.descent import STEPS, Course, Found, Ground, descend, steps_for
 from adawidth.baselines.matryoshka_adaptor import MatryoshkaAdaptor, UnsupervisedMatryoshkaAdaptor, pair_loss, topk_loss
 from adawidth.baselines.pca import PCA, CentredPCA, PooledPCA
 from adawidth.baselines.random_subset import RandomSubset
@@ -180,14 +182,14 @@ def encoded(method: Any, learning: Learning, width: int = 32) -> np.ndarray:
 
 def test_dense_and_conae_start_as_pca(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = unit(encoded(PCA().fit(learning), learning))
-    for name in ("dense", "conae"):
-        monkeypatch.setattr(f"adawidth.baselines.{name}.descend", lambda *settings, **more: Found(0.0, 0))
+    for name, module in (("dense", "dense"), ("conae", "descent")):
+        monkeypatch.setattr(f"adawidth.baselines.{module}.descend", lambda *settings, **more: Found(0.0, 0))
         np.testing.assert_allclose(encoded(baseline(name).fit(learning), learning), expected, atol=1e-5)
 
 
 def test_dense_is_worth_more_than_pca_on_dev(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     few_steps(monkeypatch, 200)
-    ground, dense, pca = Ground.of(learning, 0), Dense().fit(learning), PCA().fit(learning)
+    ground, dense, pca = Ground.of(learning), Dense().fit(learning), PCA().fit(learning)
     assert ground.look(lambda x: dense.encode(x, "query", WIDTH)) > ground.look(lambda x: pca.encode(x, "query", WIDTH))
     assert dense.parameters == WIDTH * (WIDTH + 1)
 
@@ -212,7 +214,7 @@ def test_search_adaptor_has_a_network_for_each_width(learning: Learning, monkeyp
 
 
 def test_a_small_collection_takes_fewer_steps(learning: Learning) -> None:
-    task = Ground.of(learning, 0).task
+    task = Ground.of(learning).task
     assert 100 <= steps_for(task) < STEPS
 
 
@@ -230,3 +232,39 @@ def test_descent_leaves_the_weights_of_the_best_look() -> None:
     again = torch.zeros(1, requires_grad=True)
     descend([again], lambda _: (again - 5).square().sum(), look, iter(range(300)), steps=300, until=100)
     assert float(again.detach()) == seen[1]
+
+
+def test_a_course_goes_the_same_way_again_without_a_look() -> None:
+    looks = {0.1: iter([0.0, 0.5, 0.6]), 0.2: iter([0.0, 0.9, 0.8]), None: iter([0.0, 0.1, 0.3])}  # at the start, after 100, after 200
+    drawn: list[float | None] = []
+
+    def stage(key: float | None, course: Course) -> float:
+        weight = torch.zeros(1, requires_grad=True)
+
+        def batches() -> Iterator[float | None]:
+            while True:
+                drawn.append(key)
+                yield key
+
+        course.descend([weight], lambda _: (weight - 5).square().sum(), lambda: next(looks[key]), batches(), steps=200, rate=key or 0.3)
+        return float(weight.detach())
+
+    def fit(course: Course) -> tuple[float | None, float, float]:
+        return *course.choose((0.1, 0.2), stage), stage(None, course)
+
+    first = Course()
+    found = fit(first)
+    assert found[0] == 0.2
+    assert first.way == [1, 100, 200]
+    drawn.clear()
+    again = Course(first)
+    assert fit(again) == found  # the same start and batches
+    assert Counter(drawn) == {0.2: 100, None: 200}
+    assert again.way == [100, 200]
+
+
+def test_a_descent_taken_at_its_start_is_left_there_again() -> None:
+    course, weight = Course(), torch.zeros(1, requires_grad=True)
+    for one in (course, Course(course)):
+        one.descend([weight], lambda _: (weight - 5).square().sum(), lambda: -float(weight.detach()), iter(range(10)), steps=10)
+        assert float(weight.detach()) == 0

@@ -11,7 +11,7 @@ from adawidth.baselines.descent import Batch
 from adawidth.baselines.dime import OracleDIME, SoftDIME, agreement, correlation
 from adawidth.baselines.eclipse import Setting, eclipsed
 from adawidth.baselines.learning_to_select import LearningToSelect, RenormalisedLearningToSelect, target
-from adawidth.baselines.masked import Asked, Masked, largest
+from adawidth.baselines.masked import Asked, largest
 from adawidth.baselines.rdime import RDIME, thresholds
 from adawidth.baselines.smec import MEMORY, SAME, SMEC, Memory, NestedSMEC, Step, choice, permutation, step_widths
 from adawidth.data import Dataset, Judged, Queries, Vectors, unit
@@ -156,9 +156,8 @@ def test_the_target_on_a_worked_example() -> None:
     batch = Batch(queries, documents, torch.tensor([[1.0, 0.0, 0.0, 1.0]]))
     worth = np.array([0.8, 0.6, 0]) * (np.array([0.8, 0, 0.4]) - np.array([0, 0.8, 0.4]))  # all others are among the nearest 16
     standard = (worth - worth.mean()) / worth.std(ddof=1)
-    found = target(batch, torch.tensor([0.5, 2.0])[:, None, None])
-    for tau, shares in zip((0.5, 2.0), found[:, 0], strict=True):
-        np.testing.assert_allclose(shares, np.exp(standard / tau) / np.exp(standard / tau).sum(), atol=1e-5)
+    for tau in (0.5, 2.0):
+        np.testing.assert_allclose(target(batch, tau)[0], np.exp(standard / tau) / np.exp(standard / tau).sum(), atol=1e-5)
 
 
 def test_what_is_learned_to_select_is_better_than_the_leading_coordinates(collection: Dataset) -> None:
@@ -167,9 +166,8 @@ def test_what_is_learned_to_select_is_better_than_the_leading_coordinates(collec
     method = LearningToSelect().fit(learning)
     assert method.parameters == WIDTH * (WIDTH + 1)
     hits = method.search(collection.documents, queries, 32, 10)
-    leading = Masked()
     first = Asked.of(collection.documents, queries)
-    cut = leading.ranked(first, largest(np.zeros_like(first.vectors), 32), 10)
+    cut = method.ranked(first, largest(np.zeros_like(first.vectors), 32), 10)
     learned, plain = (evaluate([measure], rows, queries.judged)[str(measure)].mean() for rows in (hits.rows, cut.rows))
     assert learned > plain
     assert method.multiply_adds(32, hits) == WIDTH**2 + 480 * 32

@@ -21,8 +21,9 @@ from ..data import Floats, Learning, unit
 from ..rotation import QueryMap, Rotation
 from ..training.fused import prefix_objective
 from ..training.losses import THETA
+from ..training.pool import sample
 from .base import Encoding, Role, fitted
-from .descent import Batch, Ground, descend
+from .descent import Batch, Course, Ground, learned
 
 DECODER = 0.1  # weight of each of the decoder's losses; KL has 1
 
@@ -34,20 +35,8 @@ class ConAE(Encoding):
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Learns both encoders; returns itself."""
-        ground, rng = Ground.of(learning, seed), np.random.default_rng(seed)
         start = Rotation.pca(learning.documents, seed=seed)
-        axes, nothing = torch.from_numpy(start.matrix), torch.zeros(start.width)
-        weights = [w.clone().requires_grad_(True) for w in (axes, nothing, axes, nothing, axes.T, nothing)]
-
-        def found(first: int) -> QueryMap:
-            matrix, bias = (w.detach().numpy().copy() for w in weights[first : first + 2])
-            return QueryMap(matrix, bias, start.fingerprint)
-
-        def look() -> float:
-            return ground.look(found(2).apply, asked=found(0).apply)
-
-        descend(weights, partial(_loss, weights, ground.widths, rng), look, ground.batches(rng), steps=ground.steps)
-        self.maps = {"query": found(0), "document": found(2)}
+        self.maps = learned(sample(learning, seed), partial(_maps, start=start, seed=seed))
         return self
 
     def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
@@ -62,6 +51,22 @@ class ConAE(Encoding):
     def parameters(self) -> int:
         """Both encoders; the decoder is left out."""
         return sum(one.width * (one.width + 1) for one in fitted(self, self.maps).values())
+
+
+def _maps(ground: Ground, course: Course, start: Rotation, seed: int) -> dict[Role, QueryMap]:
+    """Both encoders."""
+    rng, axes, nothing = np.random.default_rng(seed), torch.from_numpy(start.matrix), torch.zeros(start.width)
+    weights = [w.clone().requires_grad_(True) for w in (axes, nothing, axes, nothing, axes.T, nothing)]
+
+    def found(first: int) -> QueryMap:
+        matrix, bias = (w.detach().numpy().copy() for w in weights[first : first + 2])
+        return QueryMap(matrix, bias, start.fingerprint)
+
+    def look() -> float:
+        return ground.look(found(2).apply, asked=found(0).apply)
+
+    course.descend(weights, partial(_loss, weights, ground.widths, rng), look, ground.batches(rng), steps=ground.steps)
+    return {"query": found(0), "document": found(2)}
 
 
 def _loss(weights: Sequence[Tensor], widths: tuple[int, ...], rng: np.random.Generator, batch: Batch) -> Tensor:

@@ -1,9 +1,12 @@
-"""Learning by gradient, on equal terms: every method has the same candidates, the same number of steps and the same looks at dev."""
+"""Learning by gradient, on equal terms: every method has the same candidates, the same number of steps and the same looks at dev.
+
+Settings and steps chosen on dev, what labels teach is learned once more, from train and dev queries together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -12,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import Learning
-from ..training.pool import sample
+from ..training.pool import together
 from ..training.query_map import Ranker
 from ..training.rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, warm_cosine
 from ..training.task import Task, mean
@@ -24,6 +27,7 @@ SHARED = 6  # negatives each query adds to the candidates that the batch shares
 WIDTHS = (32, 64, 128, 256)  # trained at, and the encoder width
 
 Encode = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # (n, D) -> (n, D), whose every prefix is used
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -42,22 +46,18 @@ class Ground:
 
     task: Task
     looked_at: Task  # the same with fewer dev queries
+    steps: int  # of gradient, for one fit
 
     @classmethod
-    def of(cls, learning: Learning, seed: int) -> Ground:
-        """At most a pool of documents and queries."""
-        task = Task.of(sample(learning, seed))
-        return cls(task, task.without_dev_beyond(LOOKED_AT))
+    def of(cls, pool: Learning) -> Ground:
+        """Of a sample that is held in memory."""
+        task = Task.of(pool)
+        return cls(task, task.without_dev_beyond(LOOKED_AT), steps_for(task))
 
     @property
     def widths(self) -> tuple[int, ...]:
         """The widths to learn at, the encoder width last."""
         return (*(m for m in WIDTHS if m < self.task.width), self.task.width)
-
-    @property
-    def steps(self) -> int:
-        """How many there are for one fit."""
-        return steps_for(self.task)
 
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """Batches without end."""
@@ -121,3 +121,53 @@ def descend(
         for weight, kept in zip(weights, best, strict=True):
             weight.copy_(kept)
     return Found(best_score, best_at)
+
+
+class Course:
+    """The way a fit takes: the settings chosen on dev and the steps at which descents were taken, in their order.
+
+    Made of another course it goes the same way again, without a look: only what was chosen is learned, for as many steps.
+    """
+
+    def __init__(self, before: Course | None = None) -> None:
+        self.way: list[int] = []
+        self.worth = 0.0  # of the last descent, on dev
+        self._before = None if before is None else iter(before.way)
+
+    def descend(
+        self,
+        weights: Sequence[Tensor],
+        loss: Callable[[T], Tensor],
+        look: Callable[[], float],
+        batches: Iterator[T],
+        *,
+        steps: int,
+        rate: float = 1e-3,
+        decay: float = 0.0,
+    ) -> None:
+        """Leaves the weights as they were at the best look, or as they are after as many steps as before."""
+        until = None if self._before is None else next(self._before)
+        self.worth, step = descend(weights, loss, look, batches, steps=steps, rate=rate, decay=decay, until=until)
+        self.way.append(step)
+
+    def choose(self, settings: Sequence[S], learn: Callable[[S, Course], T]) -> tuple[S, T]:
+        """The setting whose last descent is worth most, and what it learned; or what the one chosen before learns now."""
+        if self._before is not None:
+            setting = settings[next(self._before)]
+            return setting, learn(setting, self)
+        courses = [Course() for _ in settings]
+        found = [learn(setting, course) for setting, course in zip(settings, courses, strict=True)]
+        best = max(range(len(settings)), key=lambda place: courses[place].worth)
+        self.worth = courses[best].worth
+        self.way += [best, *courses[best].way]
+        return settings[best], found[best]
+
+
+def learned(pool: Learning, learn: Callable[[Ground, Course], T]) -> T:
+    """What a method learns from a sample: by looks at dev and then, where there are labels, again from train and dev together."""
+    ground, course = Ground.of(pool), Course()
+    found, queries = learn(ground, course), together(pool.train, pool.dev)
+    if queries.judged is None:
+        return found
+    everything = Ground.of(replace(pool, train=queries))
+    return learn(replace(everything, steps=ground.steps), Course(course))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -13,11 +14,12 @@ from torch.nn import functional
 from .. import kernels
 from ..data import Hits, Learning
 from ..index.memory import SCORES
+from ..training.pool import sample
 from .base import documents_of, fitted
-from .descent import STEPS, Batch, Ground, descend
+from .descent import STEPS, Batch, Course, Ground, learned
 from .masked import NEGATIVES, Asked, Importance, Mask, Masked
 
-Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # (D, D), (1, D)
+Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # (D, D), (D,)
 
 
 class LearningToSelect(Masked):
@@ -28,23 +30,13 @@ class LearningToSelect(Masked):
     DECAY = 1e-4
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
-        """Learns a layer at every temperature, side by side on the same batches, and keeps the best on dev; returns itself."""
-        ground, dev = Ground.of(learning, seed), Asked.on_dev(learning, seed)
-        width, taus = ground.task.width, torch.tensor(self.TAUS)[:, None, None]
-        matrices = torch.zeros(len(taus), width, width, requires_grad=True)
-        biases = torch.zeros(len(taus), 1, width, requires_grad=True)
-        layers: list[Layer] = list(zip(matrices.detach().numpy(), biases.detach().numpy(), strict=True))  # the same memory
+        """Learns a layer at every temperature and keeps the best on dev; returns itself."""
+        dev = Asked.on_dev(learning, seed)
 
-        def loss(batch: Batch) -> Tensor:
-            shares = functional.log_softmax(batch.queries @ matrices.mT + biases, dim=-1)
-            return functional.kl_div(shares, target(batch, taus), reduction="sum") / len(batch.queries)
+        def layer(ground: Ground, course: Course) -> Layer:
+            return course.choose(self.TAUS, partial(self._layer, ground, dev, seed))[1]
 
-        def worth(layer: Layer) -> float:
-            return self.worth(dev, foretold(dev, layer))
-
-        batches, steps = ground.batches(np.random.default_rng(seed)), STEPS // len(taus)
-        descend([matrices, biases], loss, lambda: max(map(worth, layers)), batches, steps=steps, decay=self.DECAY)
-        self.layer = max(layers, key=worth)
+        self.layer = learned(sample(learning, seed), layer)
         return super().fit(learning, seed)
 
     def importance(self, asked: Asked) -> Importance:
@@ -59,6 +51,20 @@ class LearningToSelect(Masked):
     def parameters(self) -> int:  # type: ignore[override]
         """The layer's matrix and bias."""
         return sum(weight.size for weight in fitted(self, self.layer))
+
+    def _layer(self, ground: Ground, dev: Asked, seed: int, tau: float, course: Course) -> Layer:
+        """At one temperature."""
+        width = ground.task.width
+        matrix, bias = torch.zeros(width, width, requires_grad=True), torch.zeros(width, requires_grad=True)
+        layer = matrix.detach().numpy(), bias.detach().numpy()  # the same memory
+
+        def loss(batch: Batch) -> Tensor:
+            shares = functional.log_softmax(batch.queries @ matrix.T + bias, dim=-1)
+            return functional.kl_div(shares, target(batch, tau), reduction="batchmean")
+
+        batches, steps = ground.batches(np.random.default_rng(seed)), STEPS // len(self.TAUS)
+        course.descend([matrix, bias], loss, lambda: self.worth(dev, foretold(dev, layer)), batches, steps=steps, decay=self.DECAY)
+        return layer
 
 
 class RenormalisedLearningToSelect(LearningToSelect):
@@ -107,8 +113,8 @@ def foretold(asked: Asked, layer: Layer) -> Importance:
     return asked.vectors @ matrix.T + bias
 
 
-def target(batch: Batch, tau: Tensor) -> Tensor:
-    """Share of each coordinate in q ⊙ (mean of the relevant documents − mean of the batch's nearest others). (B, D), by τ
+def target(batch: Batch, tau: float) -> Tensor:
+    """Share of each coordinate in q ⊙ (mean of the relevant documents − mean of the batch's nearest others). (B, D)
 
     Standardised query by query before the softmax: raw products are about a thousandth and would all weigh the same.
     """

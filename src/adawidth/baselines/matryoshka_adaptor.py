@@ -20,10 +20,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Floats, Learning
+from ..data import Floats, Learning, Rows
 from ..training.candidates import nearest
+from ..training.pool import sample
 from .base import Encoding, Role, fitted
-from .descent import BATCH, Batch, Ground, descend
+from .descent import BATCH, Batch, Course, Ground, learned
 from .residual import Network, prefix_scores, rank_loss
 
 NEIGHBOURS = 100
@@ -39,6 +40,27 @@ class Corpus:
     near: Tensor  # (B, n, D)
 
 
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """Documents, and the nearest of each by whole vectors."""
+
+    documents: Tensor  # (n, D)
+    near: Rows  # (n, at most 100)
+
+    @classmethod
+    def of(cls, documents: NDArray[np.float32], seed: int) -> Neighbourhoods:
+        """Of some at random where there are many."""
+        some = documents[np.random.default_rng(seed).permutation(len(documents))[:SEARCHED]]
+        return cls(torch.from_numpy(some), nearest(some, some, NEIGHBOURS, np.arange(len(some))))
+
+    def draws(self, rng: np.random.Generator) -> Iterator[Corpus]:
+        """Without end."""
+        while True:
+            picked = rng.integers(len(self.documents), size=BATCH)
+            near = self.near[picked[:, None], rng.integers(self.near.shape[1], size=(BATCH, DRAWN))]
+            yield Corpus(self.documents[picked], self.documents[near])
+
+
 class MatryoshkaAdaptor(Encoding):
     """Both stages where there are labels, else the first alone."""
 
@@ -46,14 +68,9 @@ class MatryoshkaAdaptor(Encoding):
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Learns f; returns itself."""
-        ground, rng = Ground.of(learning, seed), np.random.default_rng(seed)
-        network = self.network = Network(ground.task.width, seed)
-        learned = partial(descend, list(network.parameters()), look=lambda: ground.look(network.adapt))
-        corpora = _corpora(ground.task.documents, rng)
-        learned(partial(_kept, network, ground.widths), batches=corpora, steps=ground.steps // (2 if learning.labelled else 1))
-        if learning.labelled:
-            both = zip(corpora, ground.batches(rng), strict=True)
-            learned(partial(_kept_and_ranked, network, ground.widths), batches=both, steps=ground.steps // 2)
+        pool = sample(learning, seed)
+        neighbourhoods = Neighbourhoods.of(pool.documents.all(), seed)
+        self.network = learned(pool, partial(_network, neighbourhoods=neighbourhoods, seed=seed))
         return self
 
     def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
@@ -79,6 +96,18 @@ class UnsupervisedMatryoshkaAdaptor(MatryoshkaAdaptor):
         return super().fit(replace(learning, train=train, dev=dev), seed)
 
 
+def _network(ground: Ground, course: Course, neighbourhoods: Neighbourhoods, seed: int) -> Network:
+    """f after the first stage and, where there are labels, the second."""
+    network, rng, labelled = Network(ground.task.width, seed), np.random.default_rng(seed), ground.task.labelled
+    descend = partial(course.descend, list(network.parameters()), look=lambda: ground.look(network.adapt))
+    corpora = neighbourhoods.draws(rng)
+    descend(partial(_kept, network, ground.widths), batches=corpora, steps=ground.steps // (2 if labelled else 1))
+    if labelled:
+        both = zip(corpora, ground.batches(rng), strict=True)
+        descend(partial(_kept_and_ranked, network, ground.widths), batches=both, steps=ground.steps // 2)
+    return network
+
+
 def pair_loss(x: Tensor, adapted: Tensor, widths: Sequence[int]) -> Tensor:
     """How far prefix cosines are from those of the whole vectors, mean over widths and all pairs of rows. (B, D), (B, D)"""
     return (x @ x.T - prefix_scores(adapted, adapted, widths)).abs().mean()
@@ -102,15 +131,3 @@ def _kept_and_ranked(network: Network, widths: tuple[int, ...], drawn: tuple[Cor
     corpus, batch = drawn
     q, d = (x + network(x) for x in (batch.queries, batch.documents))
     return _kept(network, widths, corpus) + rank_loss(prefix_scores(q, d, widths), batch.relevant)
-
-
-def _corpora(documents: NDArray[np.float32], rng: np.random.Generator) -> Iterator[Corpus]:
-    """Draws without end. Neighbours are those of the whole vectors, found once."""
-    rows = rng.permutation(len(documents))[:SEARCHED]
-    documents = documents[rows]
-    near = nearest(documents, documents, NEIGHBOURS, np.arange(len(documents)))
-    vectors = torch.from_numpy(documents)
-    while True:
-        picked = rng.integers(len(documents), size=BATCH)
-        drawn = near[picked[:, None], rng.integers(near.shape[1], size=(BATCH, DRAWN))]
-        yield Corpus(vectors[picked], vectors[drawn])

@@ -9,6 +9,7 @@ The weight of rec and pred and the learning rate are chosen on dev at the encode
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Self
 
@@ -17,11 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import Floats, Learning
+from ..training.pool import sample
 from .base import Encoding, Role, fitted
-from .descent import Batch, Ground, descend
+from .descent import Batch, Course, Ground, learned
 from .residual import Network, prefix_scores, rank_loss
 
-SETTINGS = tuple(product((0.1, 0.0, 1.0), (1e-4, 3e-4)))  # weight and rate; at 1e-3 nothing that is learned holds on dev
+Setting = tuple[float, float]  # weight and rate
+
+SETTINGS = tuple(product((0.1, 0.0, 1.0), (1e-4, 3e-4)))  # at 1e-3 nothing that is learned holds on dev
 CHOOSING = 0.45  # share of the steps that the choice takes; the narrower widths share the others
 
 
@@ -32,13 +36,7 @@ class SearchAdaptor(Encoding):
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Learns a network for every width; returns itself."""
-        ground = Ground.of(learning, seed)
-        *narrower, whole = ground.widths
-        choosing = round(CHOOSING * ground.steps)
-        trials = [(setting, *_learned(ground, whole, *setting, choosing // len(SETTINGS), seed)) for setting in SETTINGS]
-        setting, network, _ = max(trials, key=lambda trial: trial[2])
-        steps = (ground.steps - choosing) // max(1, len(narrower))
-        self.networks = {m: _learned(ground, m, *setting, steps, seed)[0] for m in narrower} | {whole: network}
+        self.networks = learned(sample(learning, seed), partial(_networks, seed=seed))
         return self
 
     def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
@@ -59,8 +57,22 @@ class SearchAdaptor(Encoding):
         return networks[min(m for m in networks if m >= width)]
 
 
-def _learned(ground: Ground, width: int, weight: float, rate: float, steps: int, seed: int) -> tuple[Network, float]:
-    """A network for one width, and what it is worth on dev there."""
+def _networks(ground: Ground, course: Course, seed: int) -> dict[int, Network]:
+    """The encoder width's chooses the setting of all."""
+    *narrower, whole = ground.widths
+    choosing = round(CHOOSING * ground.steps)
+    steps = {m: (ground.steps - choosing) // len(narrower) for m in narrower} | {whole: choosing // len(SETTINGS)}
+
+    def network(width: int, setting: Setting, course: Course) -> Network:
+        return _network(ground, course, width, setting, steps[width], seed)
+
+    setting, widest = course.choose(SETTINGS, partial(network, whole))
+    return {m: network(m, setting, course) for m in narrower} | {whole: widest}
+
+
+def _network(ground: Ground, course: Course, width: int, setting: Setting, steps: int, seed: int) -> Network:
+    """A network for one width."""
+    weight, rate = setting
     network, predictor = Network(ground.task.width, seed), Network(ground.task.width, seed + 1)
 
     def loss(batch: Batch) -> Tensor:
@@ -76,5 +88,5 @@ def _learned(ground: Ground, width: int, weight: float, rate: float, steps: int,
 
     weights = [*network.parameters(), *(predictor.parameters() if weight else ())]
     batches = ground.batches(np.random.default_rng(seed))
-    found = descend(weights, loss, lambda: ground.look(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
-    return network, found.worth
+    course.descend(weights, loss, lambda: ground.look(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
+    return network

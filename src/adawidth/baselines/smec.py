@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Self
 
@@ -22,10 +23,11 @@ from torch.nn import functional
 
 from ..data import Floats, Learning, Rows, unit
 from ..rotation import Rotation
+from ..training.pool import sample
 from ..training.rotation import LOOKED_AT
 from ..training.task import Task
 from .base import Encoding, Role, Rotated, fitted
-from .descent import STEPS, WIDTHS, Batch, Ground, descend
+from .descent import STEPS, WIDTHS, Batch, Course, Ground, learned
 from .residual import rank_loss
 
 MEMORY = 5_000  # rows of former batches, queries and documents
@@ -63,7 +65,7 @@ class SMEC(Encoding):
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Learns step after step; returns itself."""
-        self.steps = tuple(learned(Ground.of(learning, seed), seed, mapped=True))
+        self.steps = tuple(learned(sample(learning, seed), partial(learned_steps, mapped=True, seed=seed)))
         return self
 
     def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
@@ -96,7 +98,7 @@ class NestedSMEC(Rotated):
         return sum(step_widths(fitted(self, self.rotation).width)[:-1])
 
     def _found(self, learning: Learning, seed: int) -> Rotation:
-        steps, width = learned(Ground.of(learning, seed), seed, mapped=False), learning.documents.width
+        steps, width = learned(sample(learning, seed), partial(learned_steps, mapped=False, seed=seed)), learning.documents.width
         return Rotation(np.eye(width, dtype=np.float32)[permutation(steps, width)], "smec")
 
 
@@ -144,14 +146,14 @@ class Memory:
         return held[found.indices], found.values
 
 
-def learned(ground: Ground, seed: int, *, mapped: bool) -> list[Step]:
+def learned_steps(ground: Ground, course: Course, *, mapped: bool, seed: int) -> list[Step]:
     """One step after the other; without maps they only choose. The gradient steps are shared out evenly."""
     steps: list[Step] = []
     widths = step_widths(ground.task.width)
     for before, width in pairwise(widths):
         task = carrying(ground.task, steps)
-        here = Ground(task, task.without_dev_beyond(LOOKED_AT))
-        steps.append(StepInTraining(here, before, width, STEPS // (len(widths) - 1), mapped=mapped, seed=seed).learn())
+        here = replace(ground, task=task, looked_at=task.without_dev_beyond(LOOKED_AT))
+        steps.append(StepInTraining(here, before, width, STEPS // (len(widths) - 1), mapped=mapped, seed=seed).learn(course))
     return steps
 
 
@@ -167,10 +169,10 @@ class StepInTraining:
         self.rng, self.generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
         self.done = 0
 
-    def learn(self) -> Step:
-        """The step at the best look on dev."""
+    def learn(self, course: Course) -> Step:
+        """The step where the descent leaves it."""
         weights = [weight for weight in (self.change, self.bias, self.logits) if weight.requires_grad]
-        descend(weights, self.loss, self.look, self.ground.batches(self.rng), steps=self.steps, rate=RATE)
+        course.descend(weights, self.loss, self.look, self.ground.batches(self.rng), steps=self.steps, rate=RATE)
         return self.step()
 
     def step(self) -> Step:
