@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ class Searcher:
         picked = pick(self.tasks, task)
         policies = self.policies if picked is None else picked.policies
         turn = self.rotation.apply if picked is None else picked.query_map.apply
-        chosen = policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k)
+        chosen = _chosen(policies, policy, budget, quality, width, start, k)
         index, turned = self._seen(where), turn(vectors.all())
         size = min(BATCH, -(-len(turned) // max(1, threads)))
         parts = [turned[start : start + size] for start in range(0, len(turned), size)]
@@ -83,6 +84,14 @@ class Searcher:
         if where is not None:
             return self.folder.view.where(where)
         return self.index.view if isinstance(self.index, PrefixIndex) else self.index
+
+
+@lru_cache(maxsize=64)
+def _chosen(
+    policies: Policies, policy: str | None, budget: float | None, quality: float | None, width: int | None, start: int | None, k: int
+) -> Policy:
+    """The same policy for the same question, so that what is prepared for it is prepared once."""
+    return policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k)
 
 
 def answers(index: Index, queries: NDArray[np.float32], policy: Policy, k: int, shortlist: int) -> Hits:

@@ -15,13 +15,14 @@ import numpy as np
 from ..errors import DataError
 from .codes_base import Block, Codes, kind
 from .codes_flat import Flat, Int8
-from .codes_inverted import FourBit, Lists
+from .codes_fourbit import FourBit
+from .codes_inverted import Lists
 
 __all__ = ["Codes", "Flat", "FourBit", "Int8", "Lists", "build"]
 
 SMALL = 20_000  # documents up to which `auto` stays exact
 LARGE = 1_000_000  # and from which on it tries lists …
-WORTH = 0.25  # … which it keeps where so much of them, or less, is to be scanned
+WORTH = 0.5  # … which it keeps where so much of them, or less, is to be scanned
 
 
 def build(block: Block, storage: str, seed: int) -> Codes:

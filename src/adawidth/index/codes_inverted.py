@@ -1,8 +1,4 @@
-"""Four-bit codes that faiss scans with its fast-scan kernels: in one list, or in many of which a query scans the nearest.
-
-The block is turned at random before it is coded. That changes no inner product and spreads what the leading coordinates carry, so
-that sixteen levels a coordinate do for all of them.
-"""
+"""Four-bit codes in about √N lists, of which a query scans the nearest. What is coded is a row less its list's centre."""
 
 from __future__ import annotations
 
@@ -19,26 +15,27 @@ from ..data import BLOCK, Rows
 from ..errors import ArtifactError
 from . import codes_kernels
 from .codes_base import SAMPLE, Array, Block, Codes, Mask, checked, sample, selector
+from .codes_fourbit import FEW, LEVELS, edges, fitted_levels, random_turn, with_levels
 
-LEVELS = 16
-ROUNDS = 20  # of fitting levels
-FEW = 20  # where fewer than one row in so many is allowed, those alone are scored
 LIST_SAMPLE = 64  # rows a list that the lists are learned from
 TRIED = 200  # documents that stand in for queries when the number of lists to scan is chosen …
-NEAREST = 100  # … so that of these nearest neighbours …
+NEAREST = 10  # … so that of these nearest neighbours …
 SHORTLIST = 500  # … among so many candidates …
-KEPT = 0.99  # … this share of what all lists give is found …
-MARGIN = 2  # … and so many times that number is scanned: queries lie further from documents than documents do
+KEPT = 0.98  # … this share of what all lists give is found …
+MARGIN = 1.5  # … and so many times that number is scanned: queries lie further from documents than documents do
+MET = 4  # rows that are met for each that is asked for, at least
+FINER = 1.1  # steps of the search for that number
+ONE, MANY = 11, 13  # faiss' ways to scan that are the fastest for a single query and for a batch
 
 
 @dataclass(frozen=True, eq=False)
-class Inverted:
+class Stored:
     """What is stored."""
 
     turn: NDArray[np.float32]  # (m, m) orthogonal
     levels: NDArray[np.float32]  # (m, 16) ascending
     codes: NDArray[np.uint8]  # (N, (m + 1) // 2)
-    centres: NDArray[np.float32]  # (L, m) of the lists; what is coded is a row less its list's centre
+    centres: NDArray[np.float32]  # (L, m) of the lists
     list_of: NDArray[np.int32]  # (N,)
     probes: NDArray[np.int64]  # (1,) lists to scan
 
@@ -47,16 +44,15 @@ class Inverted:
         """Checked arrays."""
         width = len(checked(arrays, "turn", np.float32, (None, None)))
         codes = checked(arrays, "codes", np.uint8, (None, (width + 1) // 2))
-        centres = checked(arrays, "centres", np.float32, (None, width))
         found = cls(
             turn=checked(arrays, "turn", np.float32, (width, width)),
             levels=checked(arrays, "levels", np.float32, (width, LEVELS)),
             codes=codes,
-            centres=centres,
+            centres=checked(arrays, "centres", np.float32, (None, width)),
             list_of=checked(arrays, "list_of", np.int32, (len(codes),)),
             probes=checked(arrays, "probes", np.int64, (1,)),
         )
-        lists, probes = len(centres), int(found.probes[0])
+        lists, probes = len(found.centres), int(found.probes[0])
         if not 1 <= probes <= lists:
             raise ArtifactError(f"codes: {probes} of {lists} lists are to be scanned: build the index anew")
         if len(codes) and not 0 <= found.list_of.min() <= found.list_of.max() < lists:
@@ -64,28 +60,34 @@ class Inverted:
         return found
 
 
-class FourBit(Codes):
-    """All codes in one list."""
+class Lists(Codes):
+    """faiss' two ways to scan share the lists."""
 
-    storage = "pq4"
+    storage = "ivf"
 
-    def __init__(self, stored: Inverted) -> None:
+    def __init__(self, stored: Stored) -> None:
         self._stored = stored
-        self._nearest = faiss.IndexFlatIP(stored.centres.shape[1])
+        self._nearest = faiss.IndexFlatIP(stored.centres.shape[1])  # outlives the scanners
         self._nearest.add(stored.centres)
-        self._index = _scanner(stored, self._nearest)
+        self._one = _scanner(stored, self._nearest, ONE)
+        self._many = _scanner(stored, self._nearest, MANY, self._one)
 
     @classmethod
     def build(cls, block: Block, seed: int) -> Self:
-        width = block.shape[1]
-        return cls(_coded(block, np.zeros((1, width), np.float32), np.zeros(len(block), np.int32), seed))
+        count = 2 ** round(np.log2(max(len(block), 1)) / 2)
+        count = max(1, min(count, len(block) // 39))  # faiss wants so many rows to learn a list from
+        learner = faiss.Kmeans(block.shape[1], count, niter=10, seed=seed, spherical=True, max_points_per_centroid=LIST_SAMPLE)
+        learner.train(sample(block, LIST_SAMPLE * count, seed) if len(block) else np.zeros((count, block.shape[1]), np.float32))
+        built = cls(_coded(block, np.asarray(learner.centroids), seed))
+        built._choose_probes(block, seed)
+        return built
 
     @classmethod
     def read(cls, arrays: Mapping[str, Array]) -> Self:
-        return cls(Inverted.of(arrays))
+        return cls(Stored.of(arrays))
 
     def arrays(self) -> dict[str, Array]:
-        return {field.name: getattr(self._stored, field.name) for field in fields(Inverted)}
+        return {field.name: getattr(self._stored, field.name) for field in fields(Stored)}
 
     def __len__(self) -> int:
         return len(self._stored.codes)
@@ -96,128 +98,93 @@ class FourBit(Codes):
 
     @property
     def bytes_per_document(self) -> float:
-        return float(self._stored.codes.shape[1] + 8)  # faiss holds a row number with each code
-
-    def _search(self, queries: NDArray[np.float32], k: int) -> Rows:
-        turned = queries @ self._stored.turn.T
-        probes = self._probes(k, len(self))
-        if probes == self._stored.probes[0]:
-            return np.asarray(self._index.search(turned, k)[1])
-        return np.asarray(self._index.search(turned, k, params=faiss.SearchParametersIVF(nprobe=probes))[1])
-
-    def _search_among(self, queries: NDArray[np.float32], k: int, allowed: Mask, rows: Rows) -> Rows:
-        turned = queries @ self._stored.turn.T
-        if len(rows) * FEW < len(self):
-            return np.concatenate([self._score(query, rows, k) for query in turned]).reshape(len(queries), k)
-        options = faiss.SearchParametersIVF(sel=selector(allowed), nprobe=self._probes(k, len(rows)))
-        return np.asarray(self._index.search(turned, k, params=options)[1])
-
-    def _score(self, query: NDArray[np.float32], rows: Rows, k: int) -> Rows:
-        """The k best of these rows, which are more than k."""
-        stored = self._stored
-        scores = codes_kernels.scores(stored.codes, rows, query[:, None] * stored.levels, stored.centres @ query, stored.list_of)
-        return np.asarray(rows[kernels.top_k(scores[None], np.arange(len(rows)), k)[0]])
-
-    def _probes(self, k: int, rows: int) -> int:
-        """Lists to scan, so that as many of these `rows` are met as at build time, and at least four for each that is asked for."""
-        lists, usual = len(self._stored.centres), int(self._stored.probes[0])
-        return min(lists, max(-(-usual * len(self) // max(rows, 1)), -(-4 * k * lists // max(rows, 1))))
-
-
-class Lists(FourBit):
-    """Codes in about √N lists."""
-
-    storage = "ivf"
-
-    @classmethod
-    def build(cls, block: Block, seed: int) -> Self:
-        count = 2 ** round(np.log2(max(len(block), 1)) / 2)
-        count = max(1, min(count, len(block) // 39))  # faiss wants so many rows to learn a list from
-        learner = faiss.Kmeans(block.shape[1], count, niter=10, seed=seed, spherical=True, max_points_per_centroid=LIST_SAMPLE)
-        learner.train(sample(block, LIST_SAMPLE * count, seed) if len(block) else np.zeros((count, block.shape[1]), np.float32))
-        centres = np.asarray(learner.centroids)
-        nearest = faiss.IndexFlatIP(block.shape[1])
-        nearest.add(centres)
-        list_of = np.empty(len(block), np.int32)
-        for start in range(0, len(block), BLOCK):
-            list_of[start : start + BLOCK] = nearest.search(np.ascontiguousarray(block[start : start + BLOCK]), 1)[1][:, 0]
-        built = cls(_coded(block, centres, list_of, seed))
-        built._choose_probes(block, seed)
-        return built
-
-    @property
-    def bytes_per_document(self) -> float:
-        return super().bytes_per_document + 4
+        return float(self._stored.codes.shape[1] + 8 + 4)  # faiss holds a row number with each code; and the row's list
 
     @property
     def share_scanned(self) -> float:
         """Of the lists, for a usual query."""
         return float(self._stored.probes[0] / len(self._stored.centres))
 
+    def _search(self, queries: NDArray[np.float32], k: int) -> Rows:
+        lists, usual = len(self._stored.centres), int(self._stored.probes[0])
+        return self._scan(queries @ self._stored.turn.T, k, min(lists, max(usual, -(-MET * k * lists // max(len(self), 1)))))
+
+    def _search_among(self, queries: NDArray[np.float32], k: int, allowed: Mask, rows: Rows) -> Rows:
+        turned = queries @ self._stored.turn.T
+        if len(rows) * FEW < len(self):
+            return np.concatenate([self._score(query, rows, k) for query in turned]).reshape(len(queries), k)
+        return self._scan(turned, k, self._probes(turned, k, rows), sel=selector(allowed))
+
+    def _scan(self, turned: NDArray[np.float32], k: int, probes: int, **options: Any) -> Rows:
+        scanner = self._one if len(turned) == 1 else self._many
+        return np.asarray(scanner.search(turned, k, params=faiss.SearchParametersIVF(nprobe=probes, **options))[1])
+
+    def _score(self, query: NDArray[np.float32], rows: Rows, k: int) -> Rows:
+        """The k best of these rows, which are more than k."""
+        stored = self._stored
+        scores = codes_kernels.scores(stored.codes, rows, query[:, None] * stored.levels)
+        scores += (stored.centres @ query)[stored.list_of[rows]]
+        return np.asarray(rows[kernels.top_k(scores[None], np.arange(len(rows)), k)[0]])
+
+    def _probes(self, turned: NDArray[np.float32], k: int, rows: Rows) -> int:
+        """Lists to scan so that every query meets as many of these rows as it would of all rows without a filter."""
+        stored = self._stored
+        wanted = min(len(rows), max(round(self.share_scanned * len(self)), MET * k))
+        held = np.bincount(stored.list_of[rows], minlength=len(stored.centres))
+        met = np.cumsum(held[np.argsort(-(turned @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
+        return int((met < wanted).sum(axis=1).max(initial=0)) + 1
+
     def _choose_probes(self, block: Block, seed: int) -> None:
         """Scans as few lists as keep what all lists find, for documents in place of queries."""
         if not len(block):
             return
         queries = sample(block, TRIED, seed)
-        near = faiss.knn(queries, np.ascontiguousarray(block), min(NEAREST, len(block)), metric=faiss.METRIC_INNER_PRODUCT)[1]
-        turned = queries @ self._stored.turn.T
-        lists = len(self._stored.centres)
+        count = min(NEAREST + 1, len(block))
+        near = faiss.knn(queries, np.ascontiguousarray(block), count, metric=faiss.METRIC_INNER_PRODUCT)[1][:, 1:]  # not itself
+        turned, lists = queries @ self._stored.turn.T, len(self._stored.centres)
 
         def found(probes: int) -> float:
-            options = faiss.SearchParametersIVF(nprobe=probes)
-            rows = self._index.search(turned, min(SHORTLIST, len(block)), params=options)[1]
-            return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)]))
+            rows = self._scan(turned, min(SHORTLIST, len(block)), probes)
+            return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)])) if near.size else 1.0
 
         probes, wanted = 1, KEPT * found(lists)
         while probes < lists and found(probes) < wanted:
-            probes *= 2
-        self._stored.probes[0] = self._index.nprobe = min(lists, MARGIN * probes)
+            probes = max(probes + 1, round(FINER * probes))
+        self._stored.probes[0] = min(lists, round(MARGIN * probes))
 
 
-def _coded(block: Block, centres: NDArray[np.float32], list_of: NDArray[np.int32], seed: int) -> Inverted:
-    """The codes of a block in given lists."""
-    width = block.shape[1]
-    turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, width)))[0].astype(np.float32)
+def _coded(block: Block, centres: NDArray[np.float32], seed: int) -> Stored:
+    """Every row in its nearest list."""
+    width, turn = block.shape[1], random_turn(block.shape[1], seed)
+    nearest = faiss.IndexFlatIP(width)
+    nearest.add(centres)
+    list_of = np.empty(len(block), np.int32)
+    for start in range(0, len(block), BLOCK):
+        list_of[start : start + BLOCK] = nearest.search(np.ascontiguousarray(block[start : start + BLOCK]), 1)[1][:, 0]
     centres = centres @ turn.T
-    learned = np.random.default_rng(seed).permutation(len(block))[:SAMPLE]
-    levels = _levels(block[np.sort(learned)] @ turn.T - centres[list_of[np.sort(learned)]])
-    edges = 0.5 * (levels[:, 1:] + levels[:, :-1])
+    learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
+    levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]])
     codes = np.empty((len(block), (width + 1) // 2), np.uint8)
     for start in range(0, len(block), BLOCK):
         part = slice(start, start + BLOCK)
-        codes_kernels.encode(block[part] @ turn.T - centres[list_of[part]], edges, codes[part])
-    return Inverted(turn, levels, codes, centres, list_of, np.ones(1, np.int64))
+        codes_kernels.encode(block[part] @ turn.T - centres[list_of[part]], edges(levels), codes[part])
+    return Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64))
 
 
-def _levels(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Sixteen levels for each coordinate with the least mean squared error: Lloyd's rounds over sorted columns. (n, m) -> (m, 16)"""
-    if not len(rows):
-        return np.tile(np.linspace(-1, 1, LEVELS, dtype=np.float32), (rows.shape[1], 1))
-    levels = np.empty((rows.shape[1], LEVELS), np.float64)
-    for j, column in enumerate(np.sort(rows.astype(np.float64), axis=0).T):
-        sums = np.concatenate([[0.0], np.cumsum(column)])
-        level = np.quantile(column, (np.arange(LEVELS) + 0.5) / LEVELS)
-        for _ in range(ROUNDS):
-            cuts = np.concatenate([[0], np.searchsorted(column, 0.5 * (level[1:] + level[:-1])), [len(column)]])
-            held = np.diff(cuts)
-            level = np.where(held > 0, np.diff(sums[cuts]) / np.maximum(held, 1), level)
-        levels[j] = level if level[-1] > level[0] else level[0] + np.linspace(-1e-3, 1e-3, LEVELS)  # faiss wants levels to differ
-    return np.asarray(levels, np.float32)
-
-
-def _scanner(stored: Inverted, nearest: Any) -> Any:
-    """faiss' index over the codes; `nearest`, the index over the lists' centres, must outlive it."""
+def _scanner(stored: Stored, nearest: Any, way: int, filled: Any = None) -> Any:
+    """faiss' index over the codes, by one way to scan; with the lists of `filled`, which must outlive it, or with its own."""
     lists, width = stored.centres.shape
-    plain = faiss.IndexIVFPQ(nearest, width, lists, width, 4, faiss.METRIC_INNER_PRODUCT)
-    faiss.copy_array_to_vector(stored.levels.ravel(), plain.pq.centroids)
-    plain.is_trained = True
+    plain = with_levels(faiss.IndexIVFPQ(nearest, width, lists, width, 4, faiss.METRIC_INNER_PRODUCT), stored.levels)
     order = np.argsort(stored.list_of, kind="stable")
     ends = np.cumsum(np.bincount(stored.list_of, minlength=lists))
-    for place, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
+    for place, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)) if filled is None else ():
         rows = np.ascontiguousarray(order[begin:end], np.int64)
         codes = np.ascontiguousarray(stored.codes[rows])
         plain.invlists.add_entries(place, len(rows), faiss.swig_ptr(rows), faiss.swig_ptr(codes))
-    plain.ntotal = len(stored.codes)
+    plain.ntotal = len(stored.codes) if filled is None else 0
     scanner = faiss.IndexIVFPQFastScan(plain)
-    scanner.nprobe = int(stored.probes[0])
+    if filled is not None:
+        scanner.replace_invlists(filled.invlists, False)
+        scanner.ntotal = filled.ntotal
+    scanner.implem = way
     return scanner

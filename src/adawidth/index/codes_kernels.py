@@ -8,7 +8,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 F32 = NDArray[np.float32]
-I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
@@ -27,13 +26,13 @@ def encode(rows: F32, edges: F32, codes: U8) -> None:
 
 
 @njit(cache=True, nogil=True)
-def scores(codes: U8, rows: I64, table: F32, of_lists: F32, list_of: I32) -> F32:
-    """What one query's `table` (m, 16) of products with the levels adds up to for these rows, and their lists' own products. (n,)"""
+def scores(codes: U8, rows: I64, table: F32) -> F32:
+    """What one query's `table` (m, 16) of products with the levels adds up to for these rows. (n,)"""
     out = np.empty(len(rows), np.float32)
     width = len(table)
     for i in range(len(rows)):
         code = codes[rows[i]]
-        total = of_lists[list_of[rows[i]]]
+        total = np.float32(0.0)
         for j in range(0, width - 1, 2):
             total += table[j, code[j // 2] & 15] + table[j + 1, code[j // 2] >> 4]
         if width % 2:

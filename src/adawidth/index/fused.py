@@ -51,37 +51,37 @@ class Rescorer:
         self._segments = tuple(segments)  # kept alive: kernels hold their addresses
         self._bases = np.array([rows.ctypes.data for rows in segments], np.int64)
         self._firsts = np.cumsum([0, *map(len, segments)]).astype(np.int64)
-        self._width = int(segments[0].shape[1])
+        self._count, self._width = int(self._firsts[-1]), int(segments[0].shape[1])
         self._norms = norms
         self._ties = ties
+        self._prepared = lru_cache(maxsize=64)(self._kernel)
 
     def answer(self, queries: NDArray[np.float32], candidates: Rows, policy: Policy, k: int, threads: int = 1) -> Answers:
         """The k best of each query's candidates (rows, -1 where there are fewer) by the policy. (Q, D), (Q, C)"""
         if queries.shape[1] < self._width or len(queries) != len(candidates):
             shapes = f"queries {queries.shape}, candidates {candidates.shape}"
             raise DataError(f"{shapes}: there must be as many of both, and queries at least {self._width} wide")
-        highest = int(candidates.max(initial=-1))
-        if highest >= self._firsts[-1]:
-            raise DataError(f"candidate row {highest} is not one of the {self._firsts[-1]} rows")
         queries = np.ascontiguousarray(queries, np.float32)
         candidates = np.ascontiguousarray(candidates, np.int64)
-        kernel, before, after = self._kernel(policy)
+        kernel, before, after = self._prepared(policy)
         shape = (len(queries), k)
         found = Answers(np.empty(shape, np.int64), np.empty(shape, np.float32), np.empty(shape[0]), np.empty(shape[0], np.int64))
         outputs = (found.rows, found.scores, found.coordinates, found.widths)
 
-        def run(part: slice) -> None:
-            kernel(*before, queries[part], candidates[part], *after, *(output[part] for output in outputs))
+        def run(part: slice) -> int:
+            return kernel(*before, queries[part], candidates[part], *after, *(output[part] for output in outputs))
 
         if threads == 1 or len(queries) == 1:
-            kernel(*before, queries, candidates, *after, *outputs)
+            highest = kernel(*before, queries, candidates, *after, *outputs)
         else:
             step = -(-len(queries) // threads)
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(run, [slice(begin, begin + step) for begin in range(0, len(queries), step)]))
+                highest = max(pool.map(run, [slice(begin, begin + step) for begin in range(0, len(queries), step)]))
+        if highest >= self._count:
+            raise DataError(f"candidate row {highest} is not one of the {self._count} rows")
         return found
 
-    def _kernel(self, policy: Policy) -> tuple[Callable[..., None], Arguments, Arguments]:
+    def _kernel(self, policy: Policy) -> tuple[Callable[..., int], Arguments, Arguments]:
         """The compiled function for a policy, its arguments before the queries and candidates, and those after."""
         place = (self._bases, self._firsts, self._width)
         if isinstance(policy, Taper | Fixed):
@@ -98,7 +98,6 @@ class Rescorer:
             raise OptionError(f"the policy reads {widest} coordinates, but only {self._width} are kept: index with a larger --keep")
 
 
-@lru_cache(maxsize=64)
 def _steps(policy: Taper | Fixed) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
     """Widths, z σ / (√2 β) for each but the last, and k. A fixed width is two steps with no one left out."""
     if isinstance(policy, Fixed):
@@ -110,7 +109,6 @@ def _steps(policy: Taper | Fixed) -> tuple[NDArray[np.int64], NDArray[np.float64
     return np.array(policy.calibration.ladder, np.int64), scaled, policy.k
 
 
-@lru_cache(maxsize=64)
 def _routes(policy: Router) -> Arguments:
     """Start width, widths, gain curves, price and trees."""
     head = policy.head

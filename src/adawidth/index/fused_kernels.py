@@ -24,7 +24,7 @@ I64 = NDArray[np.int64]
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
 TINY = np.float32(1e-24)  # squared lengths are never smaller
 LINE = 64  # bytes that memory gives at once
-AHEAD = 8  # candidates whose coordinates are asked for before they are read: rows lie anywhere in memory
+AHEAD = 16  # candidates whose coordinates are asked for before they are read: rows lie anywhere in memory
 SUMS = {"reassoc", "contract", "nsz"}  # what a compiler may do to add up in vectors
 
 
@@ -105,11 +105,17 @@ def _tail(square: np.float32, whole: np.float32) -> np.float32:
     return np.sqrt(np.maximum(ONE - square / np.maximum(whole, TINY), ZERO))
 
 
-@njit(cache=True, nogil=True)
-def _spread(band: np.float32, squares: F32, wholes: F32, reach: F32) -> None:
-    """`band` times every candidate's tail."""
-    for i in range(len(squares)):
-        reach[i] = band * _tail(squares[i], wholes[i])
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bounds(band: np.float32, square: np.float32, sums: F32, squares: F32, wholes: F32, scores: F32, lower: F32, upper: F32) -> None:
+    """Prefix cosines, and what each may be at the last width: less and more by `band` times the candidate's tail."""
+    length = np.sqrt(np.maximum(square, TINY))
+    for i in range(len(sums)):
+        held = np.maximum(squares[i], TINY)
+        score = sums[i] / (np.sqrt(held) * length)
+        reach = band * _tail(squares[i], wholes[i])
+        scores[i] = score
+        lower[i] = score - reach
+        upper[i] = score + reach
 
 
 @njit(cache=True, nogil=True)
@@ -130,22 +136,17 @@ def _sink(heap: F32, root: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _kth_lower(scores: F32, reach: F32, k: int) -> np.float32:
-    """The k-th largest score - reach."""
-    largest = scores[:k] - reach[:k]  # a heap of the k largest so far
+def _kth(numbers: F32, heap: F32) -> np.float32:
+    """The k-th largest of at least k numbers; `heap` (k,) is room for the k largest so far."""
+    k = len(heap)
+    heap[:] = numbers[:k]
     for root in range(k // 2 - 1, -1, -1):
-        _sink(largest, root)
-    for i in range(k, len(scores)):
-        lower = scores[i] - reach[i]
-        if lower > largest[0]:
-            largest[0] = lower
-            _sink(largest, 0)
-    return largest[0]
-
-
-@njit(cache=True, nogil=True)
-def _swap(values: Any, i: int, j: int) -> None:
-    values[i], values[j] = values[j], values[i]
+        _sink(heap, root)
+    for i in range(k, len(numbers)):
+        if numbers[i] > heap[0]:
+            heap[0] = numbers[i]
+            _sink(heap, 0)
+    return heap[0]
 
 
 @njit(cache=True, nogil=True)
@@ -189,15 +190,24 @@ def _rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _present(candidates: I64) -> I64:
-    """The candidates without padding."""
+def _present(candidates: I64, count: int) -> I64:
+    """The candidates that are among `count` rows; others are padding."""
     rows = np.empty(len(candidates), np.int64)
     n = 0
     for row in candidates:
-        if row >= 0:
+        if 0 <= row < count:
             rows[n] = row
             n += 1
     return rows[:n]
+
+
+@njit(cache=True, nogil=True)
+def _highest(candidates: I64) -> int:
+    highest = -1
+    for q in range(len(candidates)):
+        for row in candidates[q]:
+            highest = max(highest, row)
+    return highest
 
 
 @njit(cache=True, nogil=True)
@@ -218,43 +228,46 @@ def _taper(
     `lengths` (N,) are the documents' up to the ladder's last width; `bands` are z σ / (√2 β) for each width but the last, where
     infinite all survive.
     """
-    n = len(rows)
+    n, last = len(rows), len(ladder) - 1
     addresses = np.empty(n, np.int64)
     _locate(bases, firsts, width, rows, addresses)
-    sums, squares, wholes = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
-    scores, reach = np.empty(n, np.float32), np.empty(n, np.float32)
+    room = np.empty((6, n), np.float32)
+    sums, squares, wholes, scores, lower, upper = room[0], room[1], room[2], room[3], room[4], room[5]
+    sums[:], squares[:] = ZERO, ZERO
     for i in range(n):
         wholes[i] = lengths[rows[i]] ** 2
-    square, whole = np.float32(0.0), _square(query[: ladder[-1]])
-    alive = np.empty(len(ladder), np.int64)  # at each width
-    coordinates, begin, left = 0, 0, n
-    for step in range(len(ladder)):
+    heap = np.empty(min(k, n), np.float32)
+    square, whole = ZERO, _square(query[: ladder[last]])
+    alive = np.zeros(last + 1, np.int64)  # when a width was read; none where it was passed over
+    coordinates, begin, left, step = 0, 0, n, 0
+    while step <= last:
+        if step and left <= k:  # no one is left out any more
+            step = last
         end = ladder[step]
         _read(addresses[:left], query, begin, end, sums, squares)
         square += _square(query[begin:end])
-        _score(square, sums[:left], squares[:left], scores[:left])
         coordinates += left * (end - begin)
         alive[step] = left
-        if step < len(bands) and bands[step] < np.inf and left > k:
-            _spread(np.float32(bands[step]) * _tail(square, whole), squares[:left], wholes[:left], reach[:left])
-            kth = _kth_lower(scores[:left], reach[:left], k)
+        if step < last and bands[step] < np.inf and left > k:
+            band = np.float32(bands[step]) * _tail(square, whole)
+            _bounds(band, square, sums[:left], squares[:left], wholes[:left], scores[:left], lower[:left], upper[:left])
+            kth = _kth(lower[:left], heap)
             i = 0
             while i < left:
-                if scores[i] + reach[i] >= kth:
+                if upper[i] >= kth:
                     i += 1
                 else:  # goes behind the living
                     left -= 1
-                    _swap(rows, i, left)
-                    _swap(addresses, i, left)
-                    _swap(sums, i, left)
-                    _swap(squares, i, left)
-                    _swap(wholes, i, left)
-                    _swap(scores, i, left)
-                    _swap(reach, i, left)
+                    rows[i], rows[left] = rows[left], rows[i]
+                    scores[i], scores[left] = scores[left], scores[i]
+                    addresses[i], sums[i], squares[i] = addresses[left], sums[left], squares[left]
+                    wholes[i], upper[i] = wholes[left], upper[left]
         begin = end
+        step += 1
+    _score(square, sums[:left], squares[:left], scores[:left])
     front = 0
-    for step in range(len(ladder) - 1, -1, -1):  # those read furthest first
-        if front < len(found_rows):
+    for step in range(last, -1, -1):  # those read furthest first
+        if front < min(alive[step], len(found_rows)):
             group = np.arange(front, alive[step])
             _rank(group, len(found_rows) - front, scores, rows, ties)
             _write(group, rows, scores, front, found_rows, found_scores)
@@ -266,15 +279,16 @@ def _taper(
 def taper(
     bases: I64, firsts: I64, width: int, lengths: F32, ties: I64, queries: F32, candidates: I64,
     ladder: I64, bands: F64, k: int, found_rows: I64, found_scores: F32, coordinates: I64, mean_widths: F64,
-) -> None:  # fmt: skip
-    """The taper's answers for queries (Q, D) with candidates (Q, C)."""
+) -> int:  # fmt: skip
+    """The taper's answers for queries (Q, D) with candidates (Q, C); the highest row among these."""
     found_rows[:], found_scores[:] = -1, -np.inf
     for q in range(len(queries)):
-        rows = _present(candidates[q])
+        rows = _present(candidates[q], firsts[-1])
         coordinates[q] = _taper(
             bases, firsts, width, lengths, ties, queries[q], rows, ladder, bands, k, found_rows[q], found_scores[q]
         )
         mean_widths[q] = coordinates[q] / max(len(rows), 1)
+    return _highest(candidates)
 
 
 @njit(cache=True, nogil=True)
@@ -333,13 +347,14 @@ def route(
     bases: I64, firsts: I64, width: int, ties: I64, queries: F32, candidates: I64, start: int, widths: I64, knots: F64, curves: F64,
     price: float, feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32,
     found_rows: I64, found_scores: F32, coordinates: I64, mean_widths: F64,
-) -> None:  # fmt: skip
-    """The router's answers for queries (Q, D) with candidates (Q, C)."""
+) -> int:  # fmt: skip
+    """The router's answers for queries (Q, D) with candidates (Q, C); the highest row among these."""
     found_rows[:], found_scores[:] = -1, -np.inf
     for q in range(len(queries)):
-        rows = _present(candidates[q])
+        rows = _present(candidates[q], firsts[-1])
         coordinates[q] = _route(
             bases, firsts, width, ties, queries[q], rows, start, widths, knots, curves, price,
             feature, threshold, children, value, roots, depths, found_rows[q], found_scores[q],
         )  # fmt: skip
         mean_widths[q] = coordinates[q] / max(len(rows), 1)
+    return _highest(candidates)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import kernels
-from ..data import BLOCK, Hits, Rows, unit
-from ..errors import ArtifactError, OptionError
+from ..data import BLOCK, Hits, Rows
+from ..errors import OptionError
 from ..policies import Policy
 from ..stage import Decision, Stage
 from .filter import parse
@@ -203,17 +203,13 @@ class View:
 
     def _candidates(self, queries: Floats32, width: int, k: int, own: Rows | None) -> Rows:
         """At least the k best documents of every query, in any order, -1 where there are fewer. (Q, C)"""
-        start = self.manifest.head.settings.start
-        prefix = unit(queries[:, :start])
-        found = [np.empty((len(queries), 0), np.int64)]
+        prefix, found = queries[:, : self.manifest.head.settings.start], [np.empty((len(queries), 0), np.int64)]
         for segment, first, allowed in zip(self.segments, self.firsts, self._allowed, strict=False):
             if self._coded(segment, width):
                 rows = segment.codes.search(prefix, min(k, len(segment)), allowed)
-                if ((rows < -1) | (rows >= len(segment))).any():
-                    raise ArtifactError(f"{segment.path}: damaged: its codes name rows that it does not have; index the documents again")
             else:
                 rows = self._best(segment, queries, width, min(k, len(segment)), allowed)
-            found.append(np.where(rows >= 0, rows + first, -1))
+            found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
         candidates = np.concatenate(found, axis=1)
         if own is not None:
             candidates[candidates == own[:, None]] = -1

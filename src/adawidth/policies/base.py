@@ -12,7 +12,9 @@ LADDER = (32, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 204
 
 
 class Policy(Protocol):
-    """Takes the stage reached and says which candidates go on, and to which width; no query moves: it is done."""
+    """Takes the stage reached and says which candidates go on, and to which width; no query moves: it is done. A value: hashable."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def name(self) -> str:
