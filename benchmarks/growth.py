@@ -12,19 +12,29 @@ import json
 from pathlib import Path
 
 import faiss
+import numpy as np
 
 import synthetic
 from adawidth.index.codes import build
-from latency import unit_prefixes
 from turns import recall, summary, take
 
 WIDTH, CANDIDATES, SINGLES, BATCH, BATCH_TURNS = 64, 500, 60, 64, 3
+PART = 50_000
+
+
+def unit_prefixes(rows: np.ndarray) -> np.ndarray:
+    """The block that codes are made of."""
+    block = np.empty(rows.shape, np.float32)
+    for start in range(0, len(rows), PART):
+        block[start : start + PART] = rows[start : start + PART]
+    faiss.normalize_L2(block)
+    return block
 
 
 def measure(documents: int) -> dict[str, object]:
     """One number of documents."""
     vectors = synthetic.make(documents, WIDTH, max(SINGLES, BATCH * BATCH_TURNS))
-    queries, block = vectors.queries, unit_prefixes(vectors.documents, WIDTH)
+    queries, block = vectors.queries, unit_prefixes(vectors.documents)
     del vectors
     truth = faiss.knn(queries, block, 10, metric=faiss.METRIC_INNER_PRODUCT)[1]
     codes = {storage: build(block, storage, seed=0) for storage in ("pq4", "ivf")}

@@ -1,7 +1,7 @@
 """From 500 given candidates to the 10 best at full width, one query at a time on one thread: the fused taper and router
 against NumPy, which widens all 500, and scikit-learn, which predicts.
 
-    python benchmarks/rescoring.py [--turns 400]
+    python benchmarks/rescoring.py [--widths 384 1024]
 
 NumPy has float32 rows in memory and the best way we know to use them: gather, one matrix-vector product, argpartition.
 """
@@ -29,7 +29,7 @@ from adawidth.training.router import flat
 from adawidth.training.taper import fit_taper
 from turns import recall, summary, take
 
-DOCUMENTS, QUERIES, CANDIDATES, START, K = 100_000, 400, 500, 64, 10
+DOCUMENTS, QUERIES, EACH, CANDIDATES, START, K = 100_000, 400, 10, 500, 64, 10
 SAMPLE = 100_000  # documents that the taper is calibrated on
 
 
@@ -55,7 +55,7 @@ def predictors(scores: np.ndarray, widths: tuple[int, int]) -> tuple[Router, His
     return router, HistGradientBoostingRegressor(max_leaf_nodes=15, max_depth=6, max_iter=100, early_stopping=False).fit(x, gain)
 
 
-def measure(width: int, turns: int) -> dict[str, object]:
+def measure(width: int) -> dict[str, object]:
     """One width."""
     vectors = synthetic.make(DOCUMENTS, width, QUERIES)
     queries, half, rows = vectors.queries, vectors.documents, vectors.documents.astype(np.float32)
@@ -103,21 +103,20 @@ def measure(width: int, turns: int) -> dict[str, object]:
         "mean_width": round(float(answers.widths.mean()), 1),
         "recall_of_widened": recall(answers.rows, np.stack([widened(i) for i in range(QUERIES)])),
         "router_mean_width": round(float(fused.answer(queries, candidates, router, K).widths.mean()), 1),
-        **summary(take(tapered, min(turns, QUERIES)), "taper"),
-        **summary(take(routing, min(turns, QUERIES)), "router"),
+        **summary(take(tapered, QUERIES // EACH, EACH), "taper"),
+        **summary(take(routing, QUERIES // EACH, EACH), "router"),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=QUERIES)
     parser.add_argument("--widths", type=int, nargs="+", default=[384, 1024])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "rescoring.json")
     options = parser.parse_args()
     faiss.omp_set_num_threads(1)
     found = []
     for width in options.widths:
-        found.append(measure(width, options.turns))
+        found.append(measure(width))
         print(found[-1])
     options.out.write_text(json.dumps({"documents": DOCUMENTS, "candidates": CANDIDATES, "k": K, "results": found}, indent=1) + "\n")
 

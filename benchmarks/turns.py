@@ -12,18 +12,19 @@ import numpy as np
 
 
 def take(ways: Mapping[str, Callable[[int], object]], turns: int, each: int = 1) -> dict[str, np.ndarray]:
-    """Processor seconds of every call: in each turn every way is called with the turn's number, `each` times, the fastest counting."""
+    """Processor seconds of a call, by way and turn: in each turn every way answers the same `each` queries in a row; their mean counts.
+
+    In a row, as a server has them: a rival that reads all of memory between two queries would cost the others their caches.
+    """
     for call in ways.values():
         call(0)
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(turns):
         for name, call in ways.items():
-            taken = []
-            for _ in range(each):
-                began = time.thread_time()
-                call(turn)
-                taken.append(time.thread_time() - began)
-            times[name].append(min(taken))
+            began = time.thread_time()
+            for query in range(turn * each, (turn + 1) * each):
+                call(query)
+            times[name].append((time.thread_time() - began) / each)
     return {name: np.array(taken) for name, taken in times.items()}
 
 

@@ -2,19 +2,16 @@
 
 Rows are float16 and lie in one array a segment, so a kernel gets addresses: `bases` (S,) of the segments' first rows, `firsts`
 (S + 1,) the rows they begin at, with the number of all rows at the end. What is known of a query's candidates lies in arrays of
-the same order, the living ones first, so that every step is a loop over plain arrays that the compiler makes vector code of; the
-inner loop of `_read` becomes one conversion and two multiply-adds for eight coordinates.
+the same order, the living ones first, so that every step is a loop over plain arrays that the compiler makes vector code of.
 """
 
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
 from ..routing_kernels import DEPTH, query_features, walk
+from .half_floats import SUMS, fetch, products
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -25,32 +22,6 @@ ZERO, ONE = np.float32(0.0), np.float32(1.0)
 TINY = np.float32(1e-24)  # squared lengths are never smaller
 LINE = 64  # bytes that memory gives at once
 AHEAD = 16  # candidates whose coordinates are asked for before they are read: rows lie anywhere in memory
-SUMS = {"reassoc", "contract", "nsz"}  # what a compiler may do to add up in vectors
-
-
-@intrinsic
-def _coordinate(_: Any, address: Any, place: Any) -> Any:
-    """The float16 at this place of the row at this address, as float32."""
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        row = builder.inttoptr(arguments[0], ir.HalfType().as_pointer())
-        return builder.fpext(builder.load(builder.gep(row, [arguments[1]])), ir.FloatType())
-
-    return types.float32(types.int64, types.int64), build
-
-
-@intrinsic
-def _fetch(_: Any, address: Any) -> Any:
-    """Asks for the cache line at this address, which will be read soon."""
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        builder.call(fetch, [builder.inttoptr(arguments[0], pointer), number(0), number(3), number(1)])  # to read, keep it, data
-        return context.get_dummy_value()
-
-    return types.void(types.int64), build
 
 
 @njit(cache=True, nogil=True)
@@ -63,26 +34,20 @@ def _locate(bases: I64, firsts: I64, width: int, rows: I64, addresses: I64) -> N
         addresses[i] = bases[segment] + (rows[i] - firsts[segment]) * width * 2
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True, fastmath=set(SUMS))
 def _read(addresses: I64, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
     """Adds coordinates `begin` to `end` of the candidates to their inner products and squared lengths."""
-    part = query[begin:end]
+    part = query.ctypes.data + 4 * begin
     for i in range(len(addresses)):
         if i + AHEAD < len(addresses):
-            for byte in range(2 * begin, 2 * end, LINE):
-                _fetch(addresses[i + AHEAD] + byte)  # type: ignore[call-arg]
-        row = addresses[i] + 2 * begin
-        total = np.float32(0.0)
-        square = np.float32(0.0)
-        for j in range(end - begin):
-            value: float = _coordinate(row, j)  # type: ignore[call-arg]
-            total += value * part[j]
-            square += value * value
-        sums[i] += total
-        squares[i] += square
+            for byte in range(2 * begin, 2 * end + 64, LINE):
+                fetch(addresses[i + AHEAD] + byte)  # type: ignore[call-arg]
+        found: tuple[np.float32, np.float32] = products(addresses[i] + 2 * begin, part, end - begin)  # type: ignore[call-arg]
+        sums[i] += found[0]
+        squares[i] += found[1]
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True, fastmath=set(SUMS))
 def _square(part: F32) -> np.float32:
     """Squared length."""
     square = np.float32(0.0)
@@ -94,23 +59,23 @@ def _square(part: F32) -> np.float32:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _score(square: np.float32, sums: F32, squares: F32, scores: F32) -> None:
     """Prefix cosines; `square` is the squared length of the query's prefix."""
-    length = np.sqrt(np.maximum(square, TINY))
+    length = np.sqrt(max(square, TINY))
     for i in range(len(sums)):
-        scores[i] = sums[i] / (np.sqrt(np.maximum(squares[i], TINY)) * length)
+        scores[i] = sums[i] / (np.sqrt(max(squares[i], TINY)) * length)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _tail(square: np.float32, whole: np.float32) -> np.float32:
     """Share of a length that lies beyond a prefix; both as squares."""
-    return np.sqrt(np.maximum(ONE - square / np.maximum(whole, TINY), ZERO))
+    return np.sqrt(max(ONE - square / max(whole, TINY), ZERO))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _bounds(band: np.float32, square: np.float32, sums: F32, squares: F32, wholes: F32, scores: F32, lower: F32, upper: F32) -> None:
     """Prefix cosines, and what each may be at the last width: less and more by `band` times the candidate's tail."""
-    length = np.sqrt(np.maximum(square, TINY))
+    length = np.sqrt(max(square, TINY))
     for i in range(len(sums)):
-        held = np.maximum(squares[i], TINY)
+        held = max(squares[i], TINY)
         score = sums[i] / (np.sqrt(held) * length)
         reach = band * _tail(squares[i], wholes[i])
         scores[i] = score

@@ -118,12 +118,16 @@ class Curve:
         return z, float(np.interp(z, self.z[:-1], self.quality[:-1]))
 
     def keeping(self, quality: float) -> tuple[float, float] | None:
-        """The smallest z from which on the quality is kept, and its mean width; none if it is nowhere."""
-        held = np.minimum.accumulate(self.quality[::-1])[::-1] >= quality
-        if not held.any():
+        """The smallest z from which on the quality is kept, read off between the grid's, and its mean width; none if it is nowhere."""
+        held = np.minimum.accumulate(self.quality[::-1])[::-1]
+        if held[-1] < quality:
             return None
-        first = int(np.argmax(held))
-        return float(self.z[first]), float(self.widths[first])
+        first = int(np.argmax(held >= quality))
+        if first == 0 or np.isinf(self.z[first]):
+            return float(self.z[first]), float(self.widths[first])
+        share = (quality - held[first - 1]) / (held[first] - held[first - 1])
+        z, width = (float(x[first - 1] + share * (x[first] - x[first - 1])) for x in (self.z, self.widths))
+        return z, width
 
     @property
     def best(self) -> float:

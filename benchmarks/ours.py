@@ -1,0 +1,71 @@
+"""An index folder over synthetic vectors, searched as a user does: `searcher.search(query)`, with settings chosen on other queries."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+import synthetic
+from adawidth import AdaWidth, Rotation, Vectors
+from adawidth.index import MemoryIndex
+from adawidth.policies.choose import Policies
+from adawidth.search import Searcher
+from adawidth.training.taper import fit_taper
+from turns import recall
+
+START, K = 64, 10
+SAMPLE = 50_000  # documents that the taper is calibrated on
+SHORTLISTS = (200, 300, 400, 500, 700, 1_000, 1_400, 2_000, 3_000, 4_000, 6_000)
+SPARE = 0.004  # of recall, that the taper may lose of what a shortlist holds
+
+
+def fitted(vectors: synthetic.Vectors) -> AdaWidth:
+    """A model whose rotation changes nothing (the vectors lie in their own principal axes already) and whose taper was calibrated."""
+    rows = vectors.documents[:SAMPLE].astype(np.float32)
+    rotation = Rotation.identity(rows.shape[1])
+    index = MemoryIndex(Vectors.of(rows), rotation)
+    taper = fit_taper(index, vectors.others[:200], vectors.others[200:], target=rotation.width, starts=(START,))
+    return AdaWidth(rotation, Policies(rotation.width, taper, None), {})
+
+
+class Ours:
+    """A searcher, and the smallest shortlist and lowest quality that keep a recall on the other queries."""
+
+    def __init__(self, folder: Path, vectors: synthetic.Vectors, storage: str, truth: np.ndarray, wanted: float) -> None:
+        """`truth` is the exact answer to the other queries."""
+        self.model = fitted(vectors)
+        documents = Vectors(vectors.documents, [str(row) for row in range(len(vectors.documents))])
+        began = time.process_time()
+        self.searcher: Searcher = self.model.index(documents, folder, storage=storage)
+        self.build_seconds = round(time.process_time() - began, 1)
+        self.codes = self.searcher.folder.view.segments[0].codes
+        self.disk_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / len(vectors.documents)
+        self.shortlist, self.quality, self.chosen_recall = self._choose(vectors.others, truth, wanted)
+
+    def __call__(self, queries: np.ndarray) -> np.ndarray:
+        return self.searcher.search(queries, K, quality=self.quality, shortlist=self.shortlist).rows
+
+    def facts(self, queries: np.ndarray, truth: np.ndarray) -> dict[str, object]:
+        """What was chosen, and what it costs and keeps."""
+        hits = self.searcher.search(queries, K, quality=self.quality, shortlist=self.shortlist)
+        return {
+            "storage": self.codes.storage, "scanned": round(getattr(self.codes, "share_scanned", 1.0), 3),
+            "candidates": self.shortlist, "quality": self.quality, "recall": recall(hits.rows, truth),
+            "recall_when_chosen": self.chosen_recall, "mean_width": round(hits.mean_width, 1),
+            "bytes_per_document": self.codes.bytes_per_document, "disk_bytes_per_document": round(self.disk_bytes),
+            "build_processor_seconds": self.build_seconds,
+        }  # fmt: skip
+
+    def _choose(self, asked: np.ndarray, truth: np.ndarray, wanted: float) -> tuple[int, float, float]:
+        qualities = sorted({float(quality) for quality in self.model.policies.taper.curves[0][0].quality if quality > 0.8})
+        for self.shortlist in SHORTLISTS:
+            self.quality = 1.0
+            if recall(self(asked), truth) >= min(1.0, wanted + SPARE):
+                break
+        for self.quality in qualities:
+            kept = recall(self(asked), truth)
+            if kept >= wanted:
+                break
+        return self.shortlist, self.quality, kept
