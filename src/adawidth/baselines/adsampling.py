@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..data import Learning
-from ..index.memory import prefix_norms
+from ..index.stages import prefix_norms
 from ..rotation import Rotation
 from ..stage import Stage
 from .abandoning import Abandoning, Scores

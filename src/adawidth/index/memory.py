@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from .. import kernels
 from ..data import BLOCK, Rows, Vectors
 from ..rotation import Rotation
-from ..stage import Decision, Stage
+from ..stage import Stage
+from .stages import Stages, prefix_norms
 
 SCORES = 64_000_000  # at most this many scores are held at a time while scanning
 
 
-class MemoryIndex:
+class MemoryIndex(Stages):
     """Documents under a rotation, in memory. Safe for concurrent searches: nothing changes after it is made."""
 
     def __init__(self, documents: Vectors, rotation: Rotation) -> None:
@@ -84,54 +85,10 @@ class MemoryIndex:
             found[part][np.take_along_axis(scores, found[part], axis=1) == -np.inf] = -1
         return self._stage(queries, found, sums, width)
 
-    def open(self, queries: NDArray[np.float32], candidates: Rows, width: int) -> Stage:
-        """Given candidates, read to this width."""
-        sums = np.zeros(candidates.shape, np.float32)
-        begin = np.zeros(len(queries), np.int64)
-        kernels.extend(queries, self.rows, candidates, candidates >= 0, begin, np.full_like(begin, width), sums)
-        return self._stage(queries, candidates, sums, width)
-
-    def rescore(self, stage: Stage, decision: Decision) -> Stage:
-        """The kept candidates' partial sums extended to the decision's widths."""
-        keep, widths = decision.keep & stage.alive, decision.widths
-        moving = keep & (widths > stage.widths)[:, None]
-        sums, scores = stage.sums.copy(), stage.scores.copy()
-        kernels.extend(stage.queries, self.rows, stage.candidates, keep, stage.widths, widths, sums)
-        for width in np.unique(widths[widths > stage.widths]).tolist():
-            here = moving & (widths == width)[:, None]
-            scale = self.norms(width)[stage.candidates] * prefix_norms(stage.queries, width)[:, None]
-            scores[here] = sums[here] / scale[here]
-        return Stage(
-            index=self,
-            queries=stage.queries,
-            candidates=stage.candidates,
-            sums=sums,
-            scores=scores,
-            alive=keep,
-            last=np.where(moving, widths[:, None], stage.last),
-            widths=widths,
-            coordinates=stage.coordinates + moving.sum(axis=1) * (widths - stage.widths),
-        )
-
-    def _stage(self, queries: NDArray[np.float32], candidates: Rows, sums: NDArray[np.float32], width: int) -> Stage:
-        alive = candidates >= 0
-        scores = sums / (self.norms(width)[candidates] * prefix_norms(queries, width)[:, None])
-        return Stage(
-            index=self,
-            queries=queries,
-            candidates=candidates,
-            sums=sums,
-            scores=np.where(alive, scores, -np.inf).astype(np.float32),
-            alive=alive,
-            last=np.where(alive, width, 0),
-            widths=np.full(len(queries), width, np.int64),
-            coordinates=alive.sum(axis=1) * width,
-        )
-
-
-def prefix_norms(rows: NDArray[np.float32], width: int) -> NDArray[np.float32]:
-    """Length of every row's prefix, never zero. (n, D) -> (n,)"""
-    return np.asarray(np.maximum(np.linalg.norm(rows[:, :width], axis=1), 1e-12), np.float32)
+    def _extend(
+        self, queries: NDArray[np.float32], candidates: Rows, keep: NDArray[np.bool_], begin: Rows, end: Rows, sums: NDArray[np.float32]
+    ) -> None:
+        kernels.extend(queries, self.rows, candidates, keep, begin, end, sums)
 
 
 def twins(documents: Vectors) -> tuple[Rows, Rows]:

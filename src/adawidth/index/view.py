@@ -12,29 +12,26 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import kernels
 from ..data import BLOCK, Hits, Rows
 from ..errors import OptionError
 from ..policies import Policy
-from ..stage import Decision, Stage
+from ..stage import Stage
 from .filter import parse
 from .fused import Rescorer, fusible
 from .manifest import Manifest
-from .memory import prefix_norms
 from .names import Ids, Names
 from .segment import Bools, Segment
 from .segment_writer import inverse_norms
+from .stages import Floats32, Stages
 
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
 MORE = 16  # candidates beyond those wanted, as codes round otherwise than rows do, and for a query's own document
 FILTERS = 32  # answers to filters that are kept
 
-Floats32 = NDArray[np.float32]
 
-
-class View:
+class View(Stages):
     """An index folder at one commit. Safe for concurrent searches."""
 
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
@@ -128,37 +125,6 @@ class View:
         order = np.lexsort((ties, -stage.scores), axis=1)[:, :k]
         return self._stage(queries, np.take_along_axis(candidates, order, axis=1), np.take_along_axis(stage.sums, order, axis=1), width)
 
-    def open(self, queries: Floats32, candidates: Rows, width: int) -> Stage:
-        """Given candidates, read to this width."""
-        self._check_width(width)
-        sums = np.zeros(candidates.shape, np.float32)
-        begin = np.zeros(len(queries), np.int64)
-        self._extend(queries, candidates, candidates >= 0, begin, np.full_like(begin, width), sums)
-        return self._stage(queries, candidates, sums, width)
-
-    def rescore(self, stage: Stage, decision: Decision) -> Stage:
-        """The kept candidates' partial sums extended to the decision's widths."""
-        self._check_width(int(decision.widths.max(initial=0)))
-        keep, widths = decision.keep & stage.alive, decision.widths
-        moving = keep & (widths > stage.widths)[:, None]
-        sums, scores = stage.sums.copy(), stage.scores.copy()
-        self._extend(stage.queries, stage.candidates, keep, stage.widths, widths, sums)
-        for width in np.unique(widths[widths > stage.widths]).tolist():
-            here = moving & (widths == width)[:, None]
-            scale = self.norms(width)[stage.candidates] * prefix_norms(stage.queries, width)[:, None]
-            scores[here] = sums[here] / scale[here]
-        return Stage(
-            index=self,
-            queries=stage.queries,
-            candidates=stage.candidates,
-            sums=sums,
-            scores=scores,
-            alive=keep,
-            last=np.where(moving, widths[:, None], stage.last),
-            widths=widths,
-            coordinates=stage.coordinates + moving.sum(axis=1) * (widths - stage.widths),
-        )
-
     def norms(self, width: int) -> Floats32:
         """Length of every document's prefix. (N,)"""
         self._check_width(width)
@@ -236,7 +202,7 @@ class View:
         return np.where(scores > -np.inf, found, -1)
 
     def _extend(self, queries: Floats32, candidates: Rows, keep: Bools, begin: Rows, end: Rows, sums: Floats32) -> None:
-        """Adds coordinates begin[q] to end[q] to the partial sums of the kept candidates, in place."""
+        self._check_width(int(end.max(initial=0)))
         for q in np.flatnonzero(end > begin).tolist():
             columns, a, b = np.flatnonzero(keep[q]), int(begin[q]), int(end[q])
             rows = self._take(candidates[q, columns], a, b)
@@ -265,21 +231,6 @@ class View:
             segment.check()
             for start in range(0, len(segment), BLOCK):
                 yield segment.rows[start : start + BLOCK].astype(np.float32)
-
-    def _stage(self, queries: Floats32, candidates: Rows, sums: Floats32, width: int) -> Stage:
-        alive = candidates >= 0
-        scores = sums / (self.norms(width)[candidates] * prefix_norms(queries, width)[:, None])
-        return Stage(
-            index=self,
-            queries=queries,
-            candidates=candidates,
-            sums=sums,
-            scores=np.where(alive, scores, -np.inf).astype(np.float32),
-            alive=alive,
-            last=np.where(alive, width, 0),
-            widths=np.full(len(queries), width, np.int64),
-            coordinates=alive.sum(axis=1) * width,
-        )
 
     def _check_width(self, width: int) -> None:
         if width > self.width:
