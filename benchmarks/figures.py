@@ -116,6 +116,27 @@ def policies() -> None:
     save(figure, "policies")
 
 
+def growth() -> None:
+    """Microseconds of a scan against the number of documents, with the time that memory needs for the codes as a line."""
+    cells = json.loads((RESULTS / "growth.json").read_text())["cells"].values()
+    documents = [cell["documents"] for cell in cells]
+    figure, axis = plt.subplots(figsize=(7.4, 4.2))
+    axis.plot(documents, [cell["memory_us"] for cell in cells], color="#333", lw=1, ls=(0, (4, 3)), label="memory gives all codes once")
+    for storage, colour, label in (("pq4", "#4c78a8", "all codes (pq4)"), ("ivf", "#e45756", "the nearest lists (ivf)")):
+        middle, late = [cell["single"][f"{storage}_us"] for cell in cells], [cell["p99_us"][storage] for cell in cells]
+        axis.plot(documents, middle, color=colour, lw=2, marker="o", ms=4, label=f"{label}, one query: median, and up to p99")
+        axis.fill_between(documents, middle, late, color=colour, alpha=0.15, lw=0)
+        axis.plot(documents, [cell["batch"][f"{storage}_us"] for cell in cells], color=colour, lw=1.2, ls=":", label=f"{label}, in batches")
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("documents")
+    axis.set_ylabel("microseconds a query, one thread")
+    axis.grid(alpha=0.2)
+    axis.legend(frameon=False, fontsize=8.5)
+    figure.tight_layout()
+    save(figure, "growth")
+
+
 def save(figure: plt.Figure, name: str) -> None:
     FIGURES.mkdir(parents=True, exist_ok=True)
     figure.savefig(FIGURES / f"{name}.svg", metadata={"Date": None}, facecolor="white")
@@ -124,3 +145,4 @@ def save(figure: plt.Figure, name: str) -> None:
 if __name__ == "__main__":
     curves()
     policies()
+    growth()

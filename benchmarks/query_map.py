@@ -98,11 +98,12 @@ def figures(data: Dataset, rotation: str, seed: int) -> dict[str, Any]:
 
 
 def fewer(data: Dataset, count: int, seed: int) -> Dataset:
-    """The labels of `count` train queries alone; where there is no dev split, it comes out of these."""
+    """The labels of `count` train queries alone: dev queries come out of these too."""
     grades = data.qrels["train"].grades
     picked = np.random.default_rng(seed).permutation(len(grades))[:count]
     names = list(grades)
-    return replace(data, qrels={**data.qrels, "train": Qrels({names[i]: grades[names[i]] for i in sorted(picked.tolist())}, "train")})
+    train = Qrels({names[i]: grades[names[i]] for i in sorted(picked.tolist())}, "train")
+    return replace(data, qrels={"test": data.qrels["test"], "train": train})
 
 
 def curve(data: Dataset, model: AdaWidth, count: int, seed: int) -> dict[str, Any]:

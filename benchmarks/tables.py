@@ -191,34 +191,38 @@ def searching() -> str:
         parts += ["`python benchmarks/rescoring.py`: 500 given candidates to the best 10.", ""]
         parts += [table(head.values(), [[row[key] for key in head] for row in rescoring["results"]]), ""]
     if latency := result("latency"):
-        head = ["documents", "spectrum drawn out", "codes", "coordinates coded", "candidates", "recall@10", "mean width"]
-        head += ["one query", "faiss", "ratio", "in a batch", "faiss", "ratio"]
+        head = ["documents", "spectrum drawn out", "codes", "lists scanned", "candidates", "recall@10", "mean width"]
+        head += ["one query", "faiss", "ratio", "in a batch", "faiss", "ratio", "bytes in memory", "on disk"]
         keys = ("ours_us", "faiss_us", "faiss_over_ours")
         rows = [
-            [f"{row['documents']:,}", row["stretch"], row["storage"], row["coded"], row["candidates"], row["recall"], row["mean_width"],
-             *(row["single"][key] for key in keys), *(row["batch"][key] for key in keys)]
+            [f"{row['documents']:,}", row["stretch"], row["storage"], f"{row['scanned']:.0%}", row["candidates"], row["recall"],
+             row["mean_width"], *(row["single"][key] for key in keys), *(row["batch"][key] for key in keys),
+             round(row["bytes_per_document"]), row["disk_bytes_per_document"]]
             for row in latency["cells"].values()
         ]  # fmt: skip
-        parts += [f"`python benchmarks/latency.py`: width {latency['width']:,}, against faiss' exact `IndexFlatIP` at full width;"]
-        parts += [f"recall is of its answer, batches are of {latency['batch']}.", "", table(head, rows), "", latency.get("note", ""), ""]
+        parts += [f"`python benchmarks/latency.py`: width {latency['width']:,}, all of `searcher.search` on an index folder against faiss'"]
+        parts += [f"exact `IndexFlatIP` at full width; recall is of its answer, batches are of {latency['batch']}, bytes are of a document"]
+        parts += ["(in memory: its codes).", "", table(head, rows), ""]
     if rivals := result("rivals"):
-        parts += [f"`python benchmarks/rivals.py`: {rivals['width']} coordinates; every way with its knob at the least that kept a recall"]
-        parts += [f"of {rivals['wanted']} on other queries.", ""]
+        parts += [f"`python benchmarks/rivals.py`: {rivals['width']} coordinates; every way with its knobs at the least that kept a recall"]
+        parts += [f"of {rivals['wanted']} on other queries, or at their most where none did.", ""]
         rows = [
             [f"{cell['documents']:,}", way, cell["knob"][way], cell["recall"][way], cell["single"][f"{way}_us"],
-             cell["single"].get(f"{way}_over_ours_pq4", ""), cell["build_and_choose_seconds"][way]]
+             cell["single"].get(f"{way}_over_{cell['ours']}", ""), cell["build_and_choose_processor_seconds"][way]]
             for cell in rivals["cells"].values() for way in cell["recall"]
         ]  # fmt: skip
-        parts += [table(["documents", "way", "knob", "recall@10", "one query", "times ours", "seconds to build and choose"], rows), ""]
+        head = ["documents", "way", "knob", "recall@10", "one query", "times our faster one", "processor seconds to build and choose"]
+        parts += [table(head, rows), ""]
     if growth := result("growth"):
-        head = ["documents", "pq4", "recall", "ivf", "recall", "lists scanned", "pq4 in a batch", "ivf in a batch"]
+        head = ["documents", "pq4", "p99", "recall", "ivf", "p99", "recall", "lists scanned", "pq4, queries a second in batches", "ivf"]
         rows = [
-            [f"{cell['documents']:,}", cell["single"]["pq4_us"], cell["pq4_recall"], cell["single"]["ivf_us"], cell["ivf_recall"],
-             f"{cell['probes']} of {cell['lists']}", cell["batch"]["pq4_us"], cell["batch"]["ivf_us"]]
+            [f"{cell['documents']:,}", cell["single"]["pq4_us"], cell["p99_us"]["pq4"], cell["pq4_recall"], cell["single"]["ivf_us"],
+             cell["p99_us"]["ivf"], cell["ivf_recall"], f"{cell['share_scanned']:.0%}", *cell["queries_per_second"].values()]
             for cell in growth["cells"].values()
         ]  # fmt: skip
-        parts += [f"`python benchmarks/growth.py`: the {growth['candidates']} best by four-bit codes of {growth['width']} coordinates.", ""]
-        parts += [table(head, rows), ""]
+        parts += [f"`python benchmarks/growth.py`: the {growth['candidates']} best by four-bit codes of {growth['width']} coordinates."]
+        parts += ["p99 is of means of four queries in a row.", "", table(head, rows), ""]
+        parts += ["![How the scan grows](../docs/figures/growth.svg)", ""]
     return "\n".join(parts)
 
 
