@@ -6,12 +6,14 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numba import njit
 
 from adawidth.data import Rows, Vectors, unit
 from adawidth.errors import DataError, OptionError
 from adawidth.features import order_statistics
 from adawidth.index import MemoryIndex
 from adawidth.index.fused import Answers, Rescorer, fusible
+from adawidth.index.half_floats import products
 from adawidth.policies import Fixed, Policy
 from adawidth.policies.certify import Certify
 from adawidth.policies.router import Head, Router, Trees
@@ -86,6 +88,21 @@ def test_taper_is_the_stage_loop_to_the_last_tie(seed: int, documents: int, quer
     np.testing.assert_array_equal(found.widths, expected.widths)
     np.testing.assert_allclose(found.scores[:, :shown], expected.scores, atol=1e-6)
     assert (found.rows[:, shown:] == -1).all()
+
+
+@njit
+def read(row: np.ndarray, query: np.ndarray, count: int) -> tuple[float, float]:
+    return products(row.ctypes.data, query.ctypes.data, count)
+
+
+@pytest.mark.parametrize("count", [*range(40), 63, 64, 100, 127])
+def test_products_of_any_number_of_coordinates(count: int) -> None:
+    """The numbers behind the last one are read by no one: they would make the sums NaN."""
+    rng = np.random.default_rng(count)
+    row, query = (np.full(128, np.nan, kind) for kind in (np.float16, np.float32))
+    row[:count], query[:count] = rng.standard_normal(count), rng.standard_normal(count)
+    wide = row[:count].astype(np.float64)
+    np.testing.assert_allclose(read(row.view(np.uint16), query, count), (wide @ query[:count], wide @ wide), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("width", [33, 128, 200])
