@@ -3,7 +3,7 @@
     python benchmarks/rivals.py [--documents 200000] [--ways hnswlib faiss_hnsw faiss_ivf faiss_panorama]
 
 Ours is all of `searcher.search` on an index folder. Every way has its knobs set on other queries, to the least at which it keeps a
-recall@10 of .98 there. Graphs are built with all threads; times are of one.
+recall@10 of .984 there, so as not to miss .98 on the queries that are timed. Graphs are built with all threads; times are of one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import synthetic
 from ours import K, Ours
 from turns import recall, summary, take
 
-WIDTH, QUERIES, EACH, WANTED, THREADS = 256, 400, 8, 0.98, 2
+WIDTH, QUERIES, EACH, WANTED, THREADS = 256, 400, 8, 0.984, 2
+EFS = (20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 800, 960, 1_280)
 PROBES = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 Way = Callable[[np.ndarray], np.ndarray]
 
@@ -40,7 +41,7 @@ def hnswlib_way(rows: np.ndarray, try_all: Callable[[Iterable[tuple[float, Way]]
 
         return search
 
-    return try_all((ef, at(ef)) for ef in (20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640))
+    return try_all((ef, at(ef)) for ef in EFS)
 
 
 def faiss_hnsw(rows: np.ndarray, try_all: Callable[[Iterable[tuple[float, Way]]], Way]) -> Way:
@@ -53,7 +54,7 @@ def faiss_hnsw(rows: np.ndarray, try_all: Callable[[Iterable[tuple[float, Way]]]
     def at(ef: int) -> Way:
         return lambda queries: graph.search(queries, K, params=faiss.SearchParametersHNSW(efSearch=ef))[1]
 
-    return try_all((ef, at(ef)) for ef in (20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640))
+    return try_all((ef, at(ef)) for ef in EFS)
 
 
 def faiss_ivf(rows: np.ndarray, try_all: Callable[[Iterable[tuple[float, Way]]], Way]) -> Way:
