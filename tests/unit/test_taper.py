@@ -1,7 +1,6 @@
 """Fitting the taper: calibration, target width, dev curves, and data that give it little or nothing to go on."""
 
 import logging
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,21 +55,13 @@ def test_curves_rise_to_the_target_width(model: TaperModel):
     assert model.fixed[64] == 1.0
 
 
-def test_the_best_width_is_the_narrowest_of_the_best(collection: Dataset, index: MemoryIndex):
+def test_the_best_width_is_the_smallest_within_an_error(collection: Dataset, index: MemoryIndex):
     dev = collection.split("dev")
     queries = rotated(collection, "dev")
     rankings = {width: exhaustive(index, queries, width, 10).rows for width in (32, 48, 64)}
     assert best_width({48: rankings[64], 64: rankings[64]}, dev.judged) == 48
     worthless = np.full_like(rankings[64], -1)
     assert best_width({32: worthless, 64: rankings[64]}, dev.judged) == 64
-
-
-def test_a_plain_width_is_better_where_the_taper_keeps_less(model: TaperModel):
-    least = float(model.curves[0][0].widths[0])
-    assert model.better_plain(least - 1e-3) is not None  # no taper is as cheap
-    whole = replace(model, fixed={**dict.fromkeys(model.fixed, 0.0), 64: 2.0})
-    assert whole.better_plain(64) == 64
-    assert replace(model, fixed=dict.fromkeys(model.fixed, 0.0)).better_plain(64) is None
 
 
 def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: MemoryIndex):

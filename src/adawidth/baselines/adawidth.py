@@ -13,7 +13,7 @@ from .base import Staged, fitted, plain
 
 
 class AdaWidthTaper(Staged):
-    """Below the taper's start width, and where a plain width is better on dev, every document is ranked at one width."""
+    """Below the taper's start width every document is ranked at the budget."""
 
     def __init__(self, rotation: Rotation | None = None, taper: TaperModel | None = None) -> None:
         super().__init__(rotation)
@@ -26,10 +26,6 @@ class AdaWidthTaper(Staged):
         return self
 
     def policy(self, budget: int, k: int) -> Policy:
-        """The taper at this mean width, at most its target, or `plain` where that keeps more on dev."""
+        """The taper at this mean width, at most its target."""
         taper = fitted(self, self.taper)
-        width = min(budget, taper.target)
-        if width < taper.starts[0]:
-            return plain(width)
-        better = taper.better_plain(width, k)
-        return taper.policy(budget=width, k=k) if better is None else plain(better)
+        return plain(budget) if budget <= taper.starts[0] else taper.policy(budget=min(budget, taper.target), k=k)

@@ -184,13 +184,6 @@ class TaperModel:
         held = np.minimum.accumulate([self.fixed[width] for width in reversed(widths)])[::-1] >= quality
         return widths[int(np.argmax(held))] if held.any() else self.target
 
-    def better_plain(self, budget: float, k: int = 10) -> int | None:
-        """The width within a budget at which ranking every document keeps more on dev than the taper does; none where the taper does."""
-        points = [self._curve(i, k).within(budget) for i in range(len(self.starts))]
-        tapered = max((point[1] for point in points if point is not None), default=-np.inf)
-        best = max((width for width in self.fixed if width <= budget), key=lambda width: self.fixed[width], default=None)
-        return best if best is not None and self.fixed[best] > tapered else None
-
     def _within(self, budget: float, choices: list[int], k: int) -> Taper:
         least = self.starts[choices[0]]
         if budget < least:
