@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from adawidth.data import Dataset, Hits, Queries, Rows
+from adawidth.data import Dataset, Queries, Rows
 from adawidth.formats import load_dataset
+from adawidth.hits import Hits
 from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.policies import Fixed, Policy

@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .data import Dataset, Hits, Qrels, Vectors
+    from .data import Dataset, Qrels, Vectors
     from .errors import AdaWidthError
     from .evaluation.compare import compare
     from .evaluation.evaluate import evaluate
     from .formats import load_dataset
+    from .hits import Hits
     from .index import Document, PrefixIndex
     from .model import AdaWidth, open_index
     from .rotation import Rotation
@@ -38,7 +39,7 @@ _HOME = {
     "AdaWidthError": "errors",
     "Dataset": "data",
     "Document": "index",
-    "Hits": "data",
+    "Hits": "hits",
     "PrefixIndex": "index",
     "Qrels": "data",
     "Rotation": "rotation",

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -375,31 +375,3 @@ def _groups(judged: Judged) -> list[list[int]]:
     for query in range(len(judged)):
         groups.setdefault(root(query), []).append(query)
     return list(groups.values())
-
-
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """Answers, best first: document rows (-1 where there are fewer than k) and scores, and the mean width each query was read at."""
-
-    rows: Rows  # (queries, k)
-    scores: NDArray[np.float32]  # (queries, k)
-    widths: NDArray[np.float64]  # (queries,) coordinates read per shortlist candidate
-    documents: Vectors | None = None
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def mean_width(self) -> float:
-        """Coordinates read per candidate, averaged over the queries."""
-        return float(self.widths.mean()) if len(self.widths) else 0.0
-
-    @cached_property
-    def ids(self) -> list[list[Id]]:
-        """Document ids, one list a query, without padding."""
-        names: Sequence[Id] = self.documents.ids if self.documents is not None else range(int(self.rows.max(initial=-1)) + 1)
-        return [[names[row] for row in ranked if row >= 0] for ranked in self.rows.tolist()]
-
-    def top(self, k: int) -> Self:
-        """The first k of every answer."""
-        return replace(self, rows=self.rows[:, :k], scores=self.scores[:, :k])

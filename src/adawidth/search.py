@@ -13,8 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import Floats, Hits, Rows, Vectors
+from .data import Floats, Rows, Vectors
 from .errors import DataError, OptionError
+from .hits import Hits, Read
 from .index import PrefixIndex, View
 from .policies import Policy
 from .policies.choose import Policies
@@ -134,19 +135,15 @@ def by_stages(
         else:
             stage = index.search(queries[part], policy.start, shortlist, None if own is None else own[part])
         done.append(run(stage, policy))
-    ranked = [stage.ranked(k) for stage in done]
-    return Hits(
-        np.concatenate([rows for rows, _ in ranked]),
-        np.concatenate([scores for _, scores in ranked]),
-        np.concatenate([stage.mean_widths for stage in done]),
-        index.documents,
-    )
+    ranked = [(*stage.ranked(k), stage.mean_widths, index.documents, stage.read(policy.start)) for stage in done]
+    return _joined([Hits(*answer) for answer in ranked])
 
 
 def _joined(parts: Sequence[Hits]) -> Hits:
     """Answers to some queries and to the following ones, as one."""
     rows, scores, widths = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "scores", "widths"))
-    return Hits(rows, scores, widths, parts[0].documents)
+    read = [part.read for part in parts if part.read is not None]
+    return Hits(rows, scores, widths, parts[0].documents, Read(*map(np.concatenate, zip(*read, strict=True))) if read else None)
 
 
 def run(stage: Stage, policy: Policy) -> Stage:

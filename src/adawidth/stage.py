@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .data import Rows, Vectors
+from .hits import Read
 
 Mask = NDArray[np.bool_]
 
@@ -39,6 +40,11 @@ class Stage:
         """Coordinates read per shortlist candidate, one number a query."""
         size = np.maximum((self.candidates >= 0).sum(axis=1), 1)
         return np.asarray(self.coordinates / size, np.float64)
+
+    def read(self, start: int) -> Read:
+        """What this has cost, after a scan at the start width."""
+        count = (self.candidates >= 0).sum(axis=1)
+        return Read(count, self.coordinates, self.index.bytes_read(start, self.coordinates))
 
     def ranked(self, k: int) -> tuple[Rows, NDArray[np.float32]]:
         """Rows and scores of the k best: those read furthest first, among them by score, then by id as trec_eval does."""
@@ -96,4 +102,8 @@ class Index(Protocol):
     @property
     def centre(self) -> NDArray[np.float32]:
         """Mean of all documents. (D,)"""
+        ...
+
+    def bytes_read(self, width: int, coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
         ...

@@ -10,8 +10,9 @@ import pytrec_eval
 from hypothesis import given, settings
 
 from adawidth import kernels
-from adawidth.data import Dataset, Hits, Judged, Vectors
+from adawidth.data import Dataset, Judged, Vectors
 from adawidth.formats import load_dataset, read_run, write_run
+from adawidth.hits import Hits
 from adawidth.index import MemoryIndex
 from adawidth.metrics import evaluate, parse_measures
 from adawidth.rotation import Rotation

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from adawidth.data import Hits, Qrels, Vectors
+from adawidth.data import Qrels, Vectors
 from adawidth.errors import DataError
 from adawidth.formats import read_qrels, read_run, write_qrels, write_run
+from adawidth.hits import Hits
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=8)
 grades = st.one_of(st.integers(-2, 4).map(float), st.floats(-2, 4, allow_nan=False))

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from small_index import DOCUMENTS, ROTATION, WIDTH, empty, fill, kept, known, vectors
 
-from adawidth.data import Hits, Vectors
+from adawidth.data import Vectors
 from adawidth.errors import ArtifactError, DataError, OptionError
+from adawidth.hits import Hits
 from adawidth.index import Document, MemoryIndex, PrefixIndex, View
 from adawidth.index.source import joined, of_vectors
 from adawidth.policies import Fixed
@@ -84,6 +85,18 @@ def test_the_centre_is_of_what_is_there(filled: Path) -> None:
     index = PrefixIndex(filled)
     index.remove([f"d{i}" for i in range(100)])
     np.testing.assert_allclose(index.view.centre, kept(vectors())[100:].mean(axis=0), atol=1e-6)
+
+
+def test_an_answer_tells_what_was_read(filled: Path) -> None:
+    """By compiled code and by the stage loop: the scan's codes (flat, 4 bytes a number) and two bytes a coordinate of candidates."""
+    view, policy = PrefixIndex(filled).view, Fixed(48, 32)
+    compiled, looped = view.answer(QUERIES, policy, 10, 50), by_stages(view, QUERIES, policy, 10, shortlist=50)
+    for hits in (compiled, looped):
+        assert hits is not None
+        assert hits.read is not None
+        assert (hits.read.candidates == 50).all()
+        assert (hits.read.coordinates == 50 * 48).all()
+        assert (hits.read.bytes == 4 * 32 * DOCUMENTS + 2 * 50 * 48).all()
 
 
 def test_compiled_answers_are_those_of_the_stage_loop(filled: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Hits
+from ..hits import Hits
 from ..stage import Decision, Stage
 from .dialled import Dialled
 

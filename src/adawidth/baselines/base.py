@@ -8,8 +8,9 @@ from typing import Literal, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Floats, Hits, Learning, Queries, Vectors
+from ..data import Floats, Learning, Queries, Vectors
 from ..errors import OptionError
+from ..hits import Hits
 from ..index import MemoryIndex
 from ..policies import Fixed, Policy
 from ..rotation import Rotation

@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..data import Hits, Judged, Learning, Queries, Rows, Vectors
+from ..data import Judged, Learning, Queries, Rows, Vectors
+from ..hits import Hits
 from ..index import MemoryIndex
 from ..policies.taper import Curve
 from ..search import SHORTLIST, exhaustive

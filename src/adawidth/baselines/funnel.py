@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..data import Hits, Learning
+from ..data import Learning
+from ..hits import Hits
 from ..policies.funnel import STEPS, Funnel
 from ..rotation import Rotation
 from ..search import SHORTLIST, run

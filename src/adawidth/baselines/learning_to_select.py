@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from .. import kernels
-from ..data import Hits, Learning
+from ..data import Learning
+from ..hits import Hits
 from ..index.memory import SCORES
 from ..training.pool import sample
 from .base import documents_of, fitted

@@ -13,8 +13,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Hits, Judged, Learning, Queries, Rows, Vectors
+from ..data import Judged, Learning, Queries, Rows, Vectors
 from ..errors import OptionError
+from ..hits import Hits
 from ..index import MemoryIndex
 from ..index.memory import twins
 from ..metrics import Measure, evaluate

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import kernels
-from ..data import Hits, Learning, Queries, Vectors, unit
+from ..data import Learning, Queries, Vectors, unit
+from ..hits import Hits
 from ..index.memory import SCORES
 from ..rotation import Rotation
 from .base import documents_of, fitted

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from .. import metrics
 from ..baselines import REGISTRY, Baseline, baseline
-from ..data import Dataset, Hits, Learning, Queries
+from ..data import Dataset, Learning, Queries
 from ..errors import OptionError
+from ..hits import Hits
 from ..index import MemoryIndex
 from ..model import AdaWidth
 from ..progress import progress

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import metrics
-from ..data import Dataset, Hits, Queries, Rows
+from ..data import Dataset, Queries, Rows
 from ..errors import DataError, OptionError
+from ..hits import Hits
 from ..index import MemoryIndex
 from ..model import AdaWidth
 from ..policies import Fixed, Policy

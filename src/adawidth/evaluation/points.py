@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Hits, Judged, Rows
+from ..data import Judged, Rows
+from ..hits import Hits
 from ..metrics import PerQuery
 from .widths import Width
 

@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from ..data import Hits, Id, Qrels
+from ..data import Id, Qrels
 from ..errors import DataError
+from ..hits import Hits
 from .files import StrPath, lines, write_lines
 
 HEADER = ("query-id", "corpus-id", "score")

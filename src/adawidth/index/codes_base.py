@@ -53,6 +53,11 @@ class Codes(ABC):
     def bytes_per_document(self) -> float:
         """Held in memory."""
 
+    @property
+    def scan_bytes(self) -> float:
+        """Of codes that a usual query reads."""
+        return self.bytes_per_document * len(self)
+
     @abstractmethod
     def __len__(self) -> int: ...
 

@@ -105,6 +105,10 @@ class Lists(Codes):
         """Of the lists, for a usual query."""
         return float(self._stored.probes[0] / len(self._stored.centres))
 
+    @property
+    def scan_bytes(self) -> float:
+        return self.share_scanned * self._stored.codes.nbytes
+
     def _search(self, queries: NDArray[np.float32], k: int) -> Rows:
         lists, usual = len(self._stored.centres), int(self._stored.probes[0])
         return self._scan(queries @ self._stored.turn.T, k, min(lists, max(usual, -(-MET * k * lists // max(len(self), 1)))))

@@ -85,6 +85,10 @@ class MemoryIndex(Stages):
             found[part][np.take_along_axis(scores, found[part], axis=1) == -np.inf] = -1
         return self._stage(queries, found, sums, width)
 
+    def bytes_read(self, width: int, coordinates: Rows) -> Rows:
+        """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
+        return (len(self.rows) * width + coordinates) * self.rows.itemsize
+
     def _extend(
         self, queries: NDArray[np.float32], candidates: Rows, keep: NDArray[np.bool_], begin: Rows, end: Rows, sums: NDArray[np.float32]
     ) -> None:

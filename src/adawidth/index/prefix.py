@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..artifact import read_model
-from ..data import BLOCK, Hits, Id, Vectors
+from ..data import BLOCK, Id, Vectors
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.files import StrPath
+from ..hits import Hits
 from ..progress import Tick, progress
 from ..rotation import Rotation
 from . import source

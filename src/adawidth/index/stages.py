@@ -50,6 +50,10 @@ class Stages(ABC):
         """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
 
     @abstractmethod
+    def bytes_read(self, width: int, coordinates: Rows) -> Rows:
+        """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
+
+    @abstractmethod
     def _extend(self, queries: Floats32, candidates: Rows, keep: Bools, begin: Rows, end: Rows, sums: Floats32) -> None:
         """Adds coordinates begin[q] to end[q] to the partial sums of the kept candidates, in place."""
 

@@ -14,8 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from .. import kernels
-from ..data import BLOCK, Hits, Rows
+from ..data import BLOCK, Rows
 from ..errors import OptionError
+from ..hits import Hits, Read
 from ..policies import Policy
 from ..stage import Stage
 from .filter import parse
@@ -111,7 +112,8 @@ class View(Stages):
             candidates = self.search(queries, policy.start, shortlist).candidates
         self._check(candidates)
         found = self._rescorer.answer(queries, candidates, policy, k)
-        return Hits(found.rows, found.scores, found.widths, self.documents)
+        read = Read((candidates >= 0).sum(axis=1), found.coordinates, self.bytes_read(policy.start, found.coordinates))
+        return Hits(found.rows, found.scores, found.widths, self.documents, read)
 
     def search(self, queries: Floats32, width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned.
@@ -124,6 +126,11 @@ class View(Stages):
         ties = np.where(stage.alive, self.documents.tie_rank[candidates], np.iinfo(np.int64).max)
         order = np.lexsort((ties, -stage.scores), axis=1)[:, :k]
         return self._stage(queries, np.take_along_axis(candidates, order, axis=1), np.take_along_axis(stage.sums, order, axis=1), width)
+
+    def bytes_read(self, width: int, coordinates: Rows) -> Rows:
+        """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
+        scan = sum(segment.codes.scan_bytes if self._coded(segment, width) else 2 * width * len(segment) for segment in self.segments)
+        return round(scan) + 2 * coordinates
 
     def norms(self, width: int) -> Floats32:
         """Length of every document's prefix. (N,)"""
