@@ -116,6 +116,30 @@ def policies() -> None:
     save(figure, "policies")
 
 
+def few_labels() -> None:
+    """What a query map learned from few labels gains over the frozen full width, read by the taper, with two standard errors."""
+    cells = json.loads((RESULTS / "query_map.json").read_text())
+    figure, axis = plt.subplots(figsize=(7.4, 4.0))
+    axis.axhline(0, color="#333", lw=1, ls=(0, (4, 3)))
+    for collection, colour in zip(COLLECTIONS, ("#e45756", "#4c78a8", "#72b7b2"), strict=True):
+        place = f"curve/{collection}/minilm/seed 0/"
+        points = sorted((int(name.removeprefix(place)), cell["auto"]) for name, cell in cells.items() if name.startswith(place))
+        labels, gains, errors = zip(*((count, cell["gain"], 2 * cell["error"]) for count, cell in points), strict=True)
+        axis.plot(labels, gains, color=colour, lw=2, marker="o", ms=4, label=TITLES[collection])
+        low, high = ([gain + sign * error for gain, error in zip(gains, errors, strict=True)] for sign in (-1, 1))
+        axis.fill_between(labels, low, high, color=colour, alpha=0.15, lw=0)
+    axis.set_xscale("log", base=2)
+    ticks = [50 * 2**step for step in range(8)]
+    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axis.minorticks_off()
+    axis.set_xlabel("labelled queries, those to choose on among them")
+    axis.set_ylabel("nDCG@10 gained over the frozen full width")
+    axis.grid(alpha=0.2)
+    axis.legend(frameon=False, fontsize=9)
+    figure.tight_layout()
+    save(figure, "few_labels")
+
+
 def growth() -> None:
     """Microseconds of a scan against the number of documents, with the time that memory needs for the codes as a line."""
     cells = json.loads((RESULTS / "growth.json").read_text())["cells"].values()
@@ -145,4 +169,5 @@ def save(figure: plt.Figure, name: str) -> None:
 if __name__ == "__main__":
     curves()
     policies()
+    few_labels()
     growth()

@@ -117,7 +117,7 @@ def query_maps() -> str:
     parts += ["`python benchmarks/query_map.py ../shared/datasets`", "", mapped(cells), ""]
     if curves := {name: cell for name, cell in cells.items() if name.startswith("curve/")}:
         parts += ["With the labels of few train queries, PCA below, by the taper: the gain over the frozen full width, ± one"]
-        parts += ["standard error of the paired difference.", "", few_labels(curves), ""]
+        parts += ["standard error of the paired difference. The dev queries come out of those counted.", "", few_labels(curves), ""]
     if cost := cells.get("cost"):
         rows = [[width, row["rotated"], row["mapped"], row["ratio"]] for width, row in cost.items()]
         parts += ["One query, in turns, microseconds:", "", table(["D", "rotated", "rotated and mapped", "ratio"], rows), ""]
