@@ -20,7 +20,7 @@ from .codes_fourbit import FEW, LEVELS, edges, fitted_levels, random_turn, with_
 LIST_SAMPLE = 64  # rows a list that the lists are learned from
 TRIED = 200  # documents that stand in for queries when the number of lists to scan is chosen …
 NEAREST = 10  # … so that of these nearest neighbours …
-SHORTLIST = 500  # … among so many candidates …
+SHORTLIST = 500  # … among so many candidates (for more of them more lists are scanned) …
 KEPT = 0.98  # … this share of what all lists give is found …
 MARGIN = 1.5  # … and so many times that number is scanned: queries lie further from documents than documents do
 MET = 4  # rows that are met for each that is asked for, at least
@@ -110,8 +110,8 @@ class Lists(Codes):
         return self.share_scanned * self._stored.codes.nbytes
 
     def _search(self, queries: NDArray[np.float32], k: int) -> Rows:
-        lists, usual = len(self._stored.centres), int(self._stored.probes[0])
-        return self._scan(queries @ self._stored.turn.T, k, min(lists, max(usual, -(-MET * k * lists // max(len(self), 1)))))
+        lists = len(self._stored.centres)
+        return self._scan(queries @ self._stored.turn.T, k, min(lists, -(-self._met(k) * lists // max(len(self), 1))))
 
     def _search_among(self, queries: NDArray[np.float32], k: int, allowed: Mask, rows: Rows) -> Rows:
         turned = queries @ self._stored.turn.T
@@ -133,10 +133,14 @@ class Lists(Codes):
     def _probes(self, turned: NDArray[np.float32], k: int, rows: Rows) -> int:
         """Lists to scan so that every query meets as many of these rows as it would of all rows without a filter."""
         stored = self._stored
-        wanted = min(len(rows), max(round(self.share_scanned * len(self)), MET * k))
+        wanted = min(len(rows), self._met(k))
         held = np.bincount(stored.list_of[rows], minlength=len(stored.centres))
         met = np.cumsum(held[np.argsort(-(turned @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
         return int((met < wanted).sum(axis=1).max(initial=0)) + 1
+
+    def _met(self, k: int) -> int:
+        """Rows to meet for k candidates: as many times the usual number as these are times the usual shortlist, and at least some each."""
+        return max(round(self.share_scanned * len(self) * max(1.0, k / SHORTLIST)), MET * k)
 
     def _choose_probes(self, block: Block, seed: int) -> None:
         """Scans as few lists as keep what all lists find, for documents in place of queries."""
