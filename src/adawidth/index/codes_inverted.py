@@ -139,8 +139,8 @@ class Lists(Codes):
         return int((met < wanted).sum(axis=1).max(initial=0)) + 1
 
     def _met(self, k: int) -> int:
-        """Rows to meet for k candidates: as many times the usual number as these are times the usual shortlist, and at least some each."""
-        return max(round(self.share_scanned * len(self) * max(1.0, k / SHORTLIST)), MET * k)
+        """Rows to meet for k candidates: more than usual for more than the usual shortlist, by the square root, and at least some each."""
+        return max(round(self.share_scanned * len(self) * max(1.0, k / SHORTLIST) ** 0.5), MET * k)
 
     def _choose_probes(self, block: Block, seed: int) -> None:
         """Scans as few lists as keep what all lists find, for documents in place of queries."""
