@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -140,7 +141,7 @@ class Lists(Codes):
 
     def _met(self, k: int) -> int:
         """Rows to meet for k candidates: more than usual for more than the usual shortlist, by the square root, and at least some each."""
-        return max(round(self.share_scanned * len(self) * max(1.0, k / SHORTLIST) ** 0.5), MET * k)
+        return max(round(self.share_scanned * len(self) * math.sqrt(max(1.0, k / SHORTLIST))), MET * k)
 
     def _choose_probes(self, block: Block, seed: int) -> None:
         """Scans as few lists as keep what all lists find, for documents in place of queries."""
