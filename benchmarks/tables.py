@@ -42,8 +42,8 @@ def number(values: list[float]) -> str:
 def rotations() -> str:
     cells = result("rotations")["cells"]
     parts = ["## Rotations", "", "Test nDCG@10, every document ranked, mean ± sd over seeds. Choices were made on dev inside `fit`.", ""]
-    parts += ["`python benchmarks/rotations.py ../shared/datasets`, when `fit` learned from train queries alone: it now learns once more from"]
-    parts += ["train and dev queries together, which is in no table but that of the methods side by side.", ""]
+    parts += ["`python benchmarks/rotations.py ../shared/datasets`, when `fit` learned from train queries alone: it now learns once more"]
+    parts += ["from train and dev queries together, which is in no table but that of the methods side by side.", ""]
     for place in dict.fromkeys(name.rsplit("/", 2)[0] for name in cells):
         widths = list(next(cell["all"] for name, cell in cells.items() if name.startswith(f"{place}/")))
         rows = []
