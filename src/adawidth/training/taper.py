@@ -98,7 +98,7 @@ def fit_taper(
     for fitted in calibrations:
         stage = index.search(dev[some], fitted.ladder[0], shortlist, None if own is None else own[some])
         curves.append(tuple(_curve(stage, fitted, k, reference[some], labels) for k in KS if k <= max(depth, KS[0])))
-    fixed = {width: kept(ranking[some], reference[some], labels, KS[0]) for width, ranking in rankings.items() if width <= target}
+    fixed = {width: kept(ranking, reference, judged, KS[0]) for width, ranking in rankings.items() if width <= target}
     return TaperModel(judged is not None, tuple(calibrations), tuple(curves), fixed)
 
 
