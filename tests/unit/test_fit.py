@@ -80,6 +80,7 @@ def test_what_ships_has_learned_from_train_and_dev_together(collection, monkeypa
     assert queries == model.record["train_queries"] + model.record["dev_queries"]
     assert until == chosen["taken_at"] > 0
     assert np.array_equal(model.rotation.matrix, matrix)
+    assert "learned once more, from train and dev" in model.record["reason"]
     assert all(queries <= model.record["train_queries"] for queries, *_ in asked[:-1])
 
 

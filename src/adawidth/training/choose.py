@@ -103,9 +103,9 @@ def made_again(trial: Trial, pool: Learning, moment: NDArray[np.float64], seed: 
 
 
 def learned_from_all(trial: Trial, pool: Learning, seed: int = 0) -> Rotation:
-    """The trial's rotation learned once more, for as many steps, from train and dev queries together; a closed form stays as it is."""
-    if trial.recipe is None or trial.start is None:
-        return trial.rotation
+    """A learned trial's rotation learned once more, for as many steps, from train and dev queries together."""
+    assert trial.recipe is not None
+    assert trial.start is not None
     task = _task(replace(pool, train=together(pool.train, pool.dev)), paper=False)
     return learn(trial.recipe, trial.start, task, seed, until=trial.step).rotation
 

@@ -25,6 +25,7 @@ from .pool import sample
 from .router import fit_router
 from .taper import fit_taper
 
+AGAIN = "The rotation that ships was then learned once more, from train and dev queries together: dev figures are from before."
 ROUTER_SHARE = 0.3  # of the train queries teach the router, with a rotation that has not seen them
 
 
@@ -63,6 +64,7 @@ def fit_model(
     target = None if taught else rotation.width  # a rotation that labels did not teach aims at the frozen ranking
     taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
     routed = _router(pool, choice, moment, index, seed) if router and len(pool.train) and len(pool.dev) else None
+    again = recipe == "auto" and taught and choice.chosen.recipe is not None
     record = {
         "recipe": recipe,
         "labels": learning.labelled,
@@ -73,11 +75,11 @@ def fit_model(
         "dev_queries": len(pool.dev),
         "dev_measure": "nDCG@10" if learning.labelled else "nDCG@10 of the frozen first document",
         "chosen": choice.chosen.name,
-        "reason": choice.reason,
+        "reason": f"{choice.reason} {AGAIN}" if again else choice.reason,
         "trials": [trial.record() for trial in choice.trials],
         "target_width": taper.target,
     }
-    if recipe == "auto" and taught:
+    if again:
         rotation = learned_from_all(choice.chosen, pool, seed)
     return Fitted(rotation, Policies(rotation.width, taper, routed), record)
 
