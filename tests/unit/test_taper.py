@@ -1,6 +1,7 @@
 """Fitting the taper: calibration, target width, dev curves, and data that give it little or nothing to go on."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from adawidth.data import Dataset, Vectors, unit
 from adawidth.errors import OptionError
 from adawidth.index import MemoryIndex
-from adawidth.policies.taper import TaperModel
+from adawidth.policies.taper import Curve, TaperModel
 from adawidth.rotation import Rotation
 from adawidth.search import by_stages, exhaustive
 from adawidth.training.taper import best_width, calibrate, documents_as_queries, fit_taper, kept
@@ -62,6 +63,16 @@ def test_the_best_width_is_the_smallest_within_an_error(collection: Dataset, ind
     assert best_width({48: rankings[64], 64: rankings[64]}, dev.judged) == 48
     worthless = np.full_like(rankings[64], -1)
     assert best_width({32: worthless, 64: rankings[64]}, dev.judged) == 64
+
+
+def test_a_quality_is_read_off_between_the_grid() -> None:
+    curve = Curve(10, np.array([0.0, 1.0, 2.0, np.inf]), np.array([40.0, 50.0, 70.0, 128.0]), np.zeros(4), np.array([0.8, 0.9, 0.98, 1.0]))
+    assert curve.keeping(0.8) == (0.0, 40.0)
+    assert curve.keeping(0.94) == pytest.approx((1.5, 60.0))
+    assert curve.keeping(0.99) == (np.inf, 128.0)  # there is nothing between a number and infinity
+    dipping = replace(curve, quality=np.array([0.8, 0.97, 0.9, 1.0]))
+    assert dipping.keeping(0.95) == (np.inf, 128.0)  # kept from there on, not only there
+    assert curve.keeping(1.01) is None
 
 
 def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: MemoryIndex):
