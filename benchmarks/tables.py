@@ -258,6 +258,10 @@ def durability() -> str:
         parts += [table(["documents", "commits", "vectors a second, on a busy machine", "a second of the processor"], rows), ""]
         keys = ("storage", "memory_grown_mb", "bytes", "open_seconds", "first_search_seconds", "first_filter_seconds", "compact_seconds")
         parts += [table([key.replace("_", " ") for key in keys], [[bulk[key] for key in keys]]), ""]
+    if first := result("first_query"):
+        parts += [f"`{first['command']}`: seconds a new process waits, {first['documents']:,} documents of width {first['width']}.", ""]
+        rows = [[name.replace("_", " "), *steps.values()] for name, steps in first["seconds"].items()]
+        parts += [table(["", "import", "open", "first query", "second"], rows), ""]
     return "\n".join(parts)
 
 
