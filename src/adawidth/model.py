@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,12 +25,14 @@ from .search import Searcher
 from .stage import Index
 from .tasks import DEFAULT, TaskMap, check_name, pick
 
+log = logging.getLogger("adawidth")
+
 QrelsLike = Qrels | Mapping[Id, Mapping[Id, float]]
 
 
 @dataclass(frozen=True, eq=False)
 class AdaWidth:
-    """A fitted model: one rotation, the policies calibrated for it, the record of how it was made, and the tasks that `refit` added."""
+    """A fitted model: one rotation, the policies calibrated for it, the record of how it was made, and the tasks that labels added."""
 
     rotation: Rotation
     policies: Policies
@@ -49,18 +52,27 @@ class AdaWidth:
         labels: bool | None = None,
         reflections: int | None = None,
         widths: Sequence[int] | None = None,
+        query_map: bool = False,
         seed: int = 0,
     ) -> AdaWidth:
         """Learns from a Dataset's train and dev splits, or from plain arrays with labels by row number; never from test queries.
 
-        Without labels (`labels=False`, or none given) the frozen full-width ranking is the teacher.
+        Without labels (`labels=False`, or none given) the frozen full-width ranking is the teacher. `query_map` lets the same
+        labels also teach a query map over the rotation, as the default task: better answers where labels abound, for mapped
+        queries other scores than the frozen ones.
         """
         from .training.fit import fit_model  # torch loads only here
+        from .training.refit import check_labels, learn_task
 
         learning, origin = _taught(data, queries, qrels, dev, labels, seed)
+        if query_map:
+            check_labels(learning)
         fitted = fit_model(learning, recipe=recipe, reflections=reflections, widths=widths, seed=seed)
-        seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
-        return cls(fitted.rotation, fitted.policies, {**origin, **fitted.record}, seen)
+        seen, tasks = frozenset(learning.documents.ids[row] for row in learning.positives.tolist()), {}
+        if query_map:
+            taught = learn_task(fitted.rotation, fitted.policies, learning, chosen_under=fitted.chosen, seed=seed)
+            tasks[DEFAULT] = replace(taught, record={**origin, **taught.record})
+        return cls(fitted.rotation, fitted.policies, {**origin, **fitted.record}, seen, tasks)
 
     @property
     def width(self) -> int:
@@ -91,6 +103,9 @@ class AdaWidth:
 
         check_name(task)
         learning, origin = _taught(data, queries, qrels, dev, True, seed)
+        named = (learning.documents.ids[row] for row in learning.positives.tolist())
+        if self.record.get("chosen") not in ("identity", "pca") and not self.seen.isdisjoint(named):
+            log.warning("labels that taught the rotation say little of a map over it: `fit` with a query map learns both from the same ones")
         taught = learn_task(self.rotation, self.policies, learning, seed=seed)
         return replace(self, tasks={**self.tasks, task: replace(taught, record={**origin, **taught.record})})
 

@@ -269,3 +269,26 @@ def test_the_dev_curve_is_brute_force(model: AdaWidth, some_map: QueryMap, colle
         assert learning.dev.judged is not None
         wanted = evaluate([Measure("nDCG", 10)], hits.rows, learning.dev.judged)["nDCG@10"]
         np.testing.assert_allclose(values, wanted, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_fit_chooses_a_map_over_the_rotation_that_dev_did_not_teach(collection: Dataset) -> None:
+    model = AdaWidth.fit(turned_away(collection), query_map=True)
+    task = model.task()
+    assert task is not None
+    assert task.query_map.fingerprint == model.rotation.fingerprint
+    (shipped,) = (trial for trial in model.record["trials"] if trial["recipe"] == model.record["chosen"])
+    assert task.record["trials"][0]["dev"]["32"] == pytest.approx(shipped["dev"]["32"])  # before it was learned once more
+    assert {trial["recipe"] for trial in task.record["trials"]} <= {"rotation alone", "rank", "rank, slowly"}
+
+
+def test_fit_with_a_map_but_no_labels_is_refused_at_once(collection: Dataset) -> None:
+    with pytest.raises(OptionError, match="learned from labels, and there are none"):
+        AdaWidth.fit(collection, labels=False, query_map=True)
+
+
+def test_refit_over_a_rotation_of_the_same_labels_is_warned_of(collection: Dataset, caplog: pytest.LogCaptureFixture) -> None:
+    train = collection.qrels["train"]
+    few = replace(collection, qrels={**collection.qrels, "train": Qrels(dict(list(train.grades.items())[:5]), train.name)})
+    AdaWidth.fit(few, recipe="kyfan").refit(few)
+    assert "labels that taught the rotation" in caplog.text

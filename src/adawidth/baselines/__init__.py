@@ -42,6 +42,7 @@ REGISTRY = {
     "paper": "paper:Paper",
     "adawidth": "adawidth:AdaWidthTaper",
     "adawidth-query": "adawidth_query:AdaWidthQuery",
+    "adawidth-query:labelled": "adawidth_query:LabelledAdaWidthQuery",
 }  # name or name:variant -> module:class, imported on first use; a variant "oracle" reads the test queries' own labels
 
 

@@ -1,4 +1,4 @@
-"""What labels teach on the query side: documents under a rotation that no label touched, a query map, and the taper."""
+"""What labels teach on the query side: a query map, and the taper, over a rotation that no label touched or that they taught too."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .base import fitted
 class AdaWidthQuery(AdaWidthTaper):
     """`fit` without labels, then `refit` with them where there are any."""
 
+    labelled = False  # whether labels teach the rotation too
     query_map: QueryMap | None = None
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Finds the rotation, then the query map; returns itself."""
-        train, dev = (replace(part, judged=None) for part in (learning.train, learning.dev))
-        found = fit_model(replace(learning, train=train, dev=dev), seed=seed, router=False)
+        found = fit_model(learning if self.labelled else unlabelled(learning), seed=seed, router=False)
         self.rotation, self.taper, self.query_map = found.rotation, found.policies.taper, QueryMap.identity(found.rotation)
         if learning.labelled:
-            task = learn_task(found.rotation, found.policies, learning, seed=seed, router=False)
+            task = learn_task(found.rotation, found.policies, learning, chosen_under=found.chosen, seed=seed, router=False)
             self.taper, self.query_map = task.policies.taper, task.query_map
         return self
 
@@ -40,3 +40,15 @@ class AdaWidthQuery(AdaWidthTaper):
         """The rotation's degrees of freedom, and the map's matrix and bias."""
         width = fitted(self, self.query_map).width
         return super().parameters + width * (width + 1)
+
+
+class LabelledAdaWidthQuery(AdaWidthQuery):
+    """`fit` with a query map: labels teach both."""
+
+    labelled = True
+
+
+def unlabelled(learning: Learning) -> Learning:
+    """The same without its labels."""
+    train, dev = (replace(part, judged=None) for part in (learning.train, learning.dev))
+    return replace(learning, train=train, dev=dev)

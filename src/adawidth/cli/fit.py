@@ -25,6 +25,7 @@ def fit(
     no_labels: NoLabels = False,
     reflections: Annotated[int | None, typer.Option("--reflections", help="Householder reflections in the learned part.")] = None,
     widths: Annotated[str | None, typer.Option("--widths", help="Widths to train for: 32,64,128,256.")] = None,
+    query_map: Annotated[bool, typer.Option("--query-map", help="Let the labels also teach a query map, as `refit` does.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same model.")] = 0,
     skip_unknown: SkipUnknown = False,
     force: Force = False,
@@ -39,7 +40,13 @@ def fit(
     refuse_existing(out, force)
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
     model = AdaWidth.fit(
-        data, recipe=recipe, labels=labels_of(no_labels), reflections=reflections, widths=_numbers(widths, data.documents.width), seed=seed
+        data,
+        recipe=recipe,
+        labels=labels_of(no_labels),
+        reflections=reflections,
+        widths=_numbers(widths, data.documents.width),
+        query_map=query_map,
+        seed=seed,
     )
     model.save(out, force=force)
     facts = model_facts(model)

@@ -15,12 +15,13 @@ from .base import Cell, Experiment, Part, Settings, Verdict, dress, interval, lo
 from .margins import CLOSE, losses, margin, ratios, saved, strongest
 from .methods import Measured, method_parts
 
-OURS = ("adawidth", "adawidth-query")
+OURS = ("adawidth", "adawidth-query", "adawidth-query:labelled")
 PAPER = "paper"
 COMPARED = ("matryoshka-adaptor", "smec", "learning-to-select")  # by the paper
 DRAWN = {  # in colour; all others are grey
     "adawidth": "#d9480f",
     "adawidth-query": "#8a4fbf",
+    "adawidth-query:labelled": "#1f2937",
     "paper": "#2f9e8f",
     "dense": "#3b6fd4",
     "matryoshka-adaptor": "#b58900",
@@ -111,9 +112,9 @@ def _ours(found: Measured) -> list[str]:
     lost = losses(found, mine, rivals)
     if lost:
         names = dict.fromkeys(f"{entry['method']} ({entry['dataset']}, {entry['encoder']})" for entry in lost)
-        words.append(f"The better of the two is behind by more than {CLOSE:g} at {len(lost)} operating points: {', '.join(names)}.")
+        words.append(f"The best of ours is behind by more than {CLOSE:g} at {len(lost)} operating points: {', '.join(names)}.")
     else:
-        words.append(f"The better of the two is nowhere behind any other method by more than {CLOSE:g}.")
+        words.append(f"The best of ours is nowhere behind any other method by more than {CLOSE:g}.")
     return words
 
 

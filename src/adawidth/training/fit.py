@@ -36,6 +36,7 @@ class Fitted:
     rotation: Rotation
     policies: Policies
     record: dict[str, Any]
+    chosen: Rotation | None = None  # where labels taught the rotation, as train queries alone had taught it
 
 
 def fit_model(
@@ -81,7 +82,7 @@ def fit_model(
     }
     if again:
         rotation = learned_from_all(choice.chosen, pool, seed)
-    return Fitted(rotation, Policies(rotation.width, taper, routed), record)
+    return Fitted(rotation, Policies(rotation.width, taper, routed), record, choice.chosen.rotation if taught else None)
 
 
 def _router(pool: Learning, choice: Choice, moment: NDArray[np.float64], index: MemoryIndex, seed: int) -> RouterModel | None:

@@ -30,6 +30,7 @@ from .rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, imagine,
 from .task import DEPTH, Curve, Task, mean
 
 WIDTHS = (32, 64, 128, 256)  # and the encoder width
+TAUGHT_WIDTHS = (32, 64, 96, 128, 192, 256)  # over a rotation that labels taught, which is best well below the encoder width
 JUDGED_FROM = 64  # the narrowest width that looks and choices go by
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 FEWEST_QUERIES = 20  # with fewer usable train queries nothing is learned
@@ -54,6 +55,10 @@ class MapRecipe:
 RECIPES = (
     MapRecipe("rank + ¼ kl", kl=0.25),  # many labels
     MapRecipe("rank + ½ kl, imagined queries", kl=0.5, imagined=2),  # few labels
+)
+TAUGHT_RECIPES = (  # over a rotation that labels taught: the frozen scores are no longer what its prefixes should keep
+    MapRecipe("rank", kl=0.0),
+    MapRecipe("rank, slowly", kl=0.0, rate=3e-4),
 )
 
 
@@ -109,16 +114,17 @@ class Lesson:
     ranker: Ranker
 
     @classmethod
-    def of(cls, learning: Learning, rotation: Rotation) -> Lesson:
-        """Candidates are mined by the frozen full width; judged negatives come first among them."""
+    def of(cls, learning: Learning, rotation: Rotation, *, taught: bool = False) -> Lesson:
+        """Candidates are mined by the frozen full width; judged negatives come first among them. `taught`: labels made the rotation."""
         task = Task.of(learning)
         documents, queries, dev = (rotation.apply(rows) for rows in (task.documents, task.queries, task.dev))
         task = replace(task, documents=documents, queries=queries, dev=dev, candidates=judged_first(task.candidates, task.judged))
-        return cls(task, Ranker(task.documents, (*(m for m in WIDTHS if m < rotation.width), rotation.width)))
+        below = tuple(m for m in (TAUGHT_WIDTHS if taught else WIDTHS) if m < rotation.width)
+        return cls(task, Ranker(task.documents, below if taught and below else (*below, rotation.width)))
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The widths trained for, the encoder width last."""
+        """The widths trained for, ascending."""
         return self.ranker.widths
 
     def dev_curve(self, change: Change | None = None, strength: float = 1.0, most: int | None = None) -> Curve:

@@ -3,12 +3,16 @@
 Documents keep their rotation, so an index made before stays as it is. Few labels must not hurt: a map ships only if it is
 better on dev than the rotation alone, and hardly can be worse. Recipe, steps and strength chosen and policies calibrated, the
 map that ships is learned once more, from train and dev queries together.
+
+Where the same labels taught the rotation (`fit` with a query map), all choices are made over the rotation that dev queries had no
+part in yet, and the map that ships is learned over the one that ships.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +30,7 @@ from ..tasks import TaskMap
 from .examples import Examples, examples
 from .fit import ROUTER_SHARE
 from .pool import sample, together
-from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, Change, Lesson, MapRecipe, counted, judged, learn
+from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, TAUGHT_RECIPES, Change, Lesson, MapRecipe, counted, judged, learn
 from .router import fit_router
 from .taper import fit_taper
 from .task import Curve
@@ -61,28 +65,28 @@ class Trial:
         return {"recipe": self.name, "strength": self.strength, "steps": self.steps, "taken_at": self.step, "dev": figures}
 
 
-def learn_task(rotation: Rotation, policies: Policies, learning: Learning, *, seed: int = 0, router: bool = True) -> TaskMap:
+def learn_task(
+    rotation: Rotation, policies: Policies, learning: Learning, *, chosen_under: Rotation | None = None, seed: int = 0, router: bool = True
+) -> TaskMap:
     """The task that labels teach under a rotation; where no map is safe and better on dev, the rotation alone with the policies given.
 
-    `router=False` leaves the router out.
+    `chosen_under` is the rotation as train queries alone had taught it, where these labels taught it. `router=False` leaves the
+    router out.
     """
     if learning.documents.width != rotation.width:
         widths = f"{learning.documents.width} wide, the model {rotation.width}"
         raise DataError(f"{learning.documents.name}: vectors are {widths}: use the encoder the model was fitted for (--encoder)")
-    if not learning.labelled:
-        raise OptionError("a query map is learned from labels, and there are none: add qrels/train.tsv")
-    if not len(learning.train) or not len(learning.dev):
-        found = f"there are {len(learning.train)} and {len(learning.dev)}"
-        raise OptionError(f"a query map needs labelled train and dev queries, {found}: leave dev out and some of train is it")
+    check_labels(learning)
     pool = sample(learning, seed)
-    lesson = Lesson.of(pool, rotation)
-    trials = [Trial(lesson.dev_curve()), *_learned(lesson, seed)]
+    taught, under = chosen_under is not None, chosen_under or rotation
+    lesson = Lesson.of(pool, under, taught=taught)
+    trials = [Trial(lesson.dev_curve()), *_learned(lesson, TAUGHT_RECIPES if taught else RECIPES, seed)]
     chosen, reason = choose(trials)
     seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
     query_map = QueryMap.identity(rotation)
     if chosen.change is not None:
-        policies = _policies(pool, rotation, chosen.change.fold(rotation, chosen.strength), chosen, seed, router)
-        query_map = _again(chosen, replace(pool, train=together(pool.train, pool.dev)), rotation, seed)
+        policies = _policies(pool, under, chosen, seed, taught=taught, router=router)
+        query_map = _again(chosen, replace(pool, train=together(pool.train, pool.dev)), rotation, seed, taught=taught)
     else:
         log.warning("%s", reason)
     record = {
@@ -98,6 +102,15 @@ def learn_task(rotation: Rotation, policies: Policies, learning: Learning, *, se
         "target_width": policies.taper.target,
     }
     return TaskMap(query_map, policies, record, seen)
+
+
+def check_labels(learning: Learning) -> None:
+    """Refuses what no query map can be learned from."""
+    if not learning.labelled:
+        raise OptionError("a query map is learned from labels, and there are none: add qrels/train.tsv")
+    if not len(learning.train) or not len(learning.dev):
+        found = f"there are {len(learning.train)} and {len(learning.dev)}"
+        raise OptionError(f"a query map needs labelled train and dev queries, {found}: leave dev out and some of train is it")
 
 
 def choose(trials: list[Trial]) -> tuple[Trial, str]:
@@ -119,7 +132,7 @@ def choose(trials: list[Trial]) -> tuple[Trial, str]:
 
 
 def _safe(curve: Curve, alone: Curve) -> bool:
-    """Less a standard error, neither over all widths nor at full width more than TOLERANCE behind."""
+    """Less a standard error, neither over all widths nor at the widest more than TOLERANCE behind."""
     gains = _gains(curve, alone)
     return all(float(gain.mean()) - _error(gain) >= -TOLERANCE for gain in (gains.mean(axis=0), gains[-1]))
 
@@ -139,15 +152,15 @@ def _error(values: Values) -> float:
     return float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
 
 
-def _learned(lesson: Lesson, seed: int) -> list[Trial]:
+def _learned(lesson: Lesson, recipes: Sequence[MapRecipe], seed: int) -> list[Trial]:
     """Every recipe at every strength."""
     usable = len(lesson.task.candidates.usable())
     if usable < FEWEST_QUERIES:
         log.warning("%d usable train queries, a query map needs %d", usable, FEWEST_QUERIES)
         return []
     trials = []
-    with progress("learning query maps", sum(recipe.steps for recipe in RECIPES)) as tick:
-        for recipe in RECIPES:
+    with progress("learning query maps", sum(recipe.steps for recipe in recipes)) as tick:
+        for recipe in recipes:
             found = learn(recipe, lesson, seed, tick)
             tick(recipe.steps - found.steps)
             if found.change is not None:
@@ -157,12 +170,18 @@ def _learned(lesson: Lesson, seed: int) -> list[Trial]:
     return trials
 
 
-def _policies(pool: Learning, rotation: Rotation, query_map: QueryMap, chosen: Trial, seed: int, router: bool) -> Policies:
-    """Taper and router for mapped queries. The target is the full width unless a narrower one is clearly better on dev."""
-    index = MemoryIndex(pool.documents, rotation)
+def _policies(pool: Learning, rotation: Rotation, chosen: Trial, seed: int, *, taught: bool, router: bool) -> Policies:
+    """Taper and router for mapped queries.
+
+    The target is the full width unless a narrower one is clearly better on dev; over a taught rotation, the one `fit` would take.
+    """
+    assert chosen.change is not None
+    index, query_map = MemoryIndex(pool.documents, rotation), chosen.change.fold(rotation, chosen.strength)
     train, dev = (query_map.apply(part.vectors.all()) for part in (pool.train, pool.dev))
-    taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=_target(chosen.curve))
-    return Policies(rotation.width, taper, _router(pool, rotation, index, query_map, chosen, seed) if router else None)
+    target = None if taught else _target(chosen.curve)
+    taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
+    routed = _router(pool, rotation, index, query_map, chosen, seed, taught=taught) if router else None
+    return Policies(rotation.width, taper, routed)
 
 
 def _target(curve: Curve) -> int:
@@ -172,19 +191,21 @@ def _target(curve: Curve) -> int:
     return max(clear, key=lambda m: float(gains[m].mean()), default=full)
 
 
-def _router(pool: Learning, rotation: Rotation, index: MemoryIndex, query_map: QueryMap, chosen: Trial, seed: int) -> RouterModel | None:
+def _router(
+    pool: Learning, rotation: Rotation, index: MemoryIndex, query_map: QueryMap, chosen: Trial, seed: int, *, taught: bool
+) -> RouterModel | None:
     """Cross-fitted: the queries that teach the router are mapped by a map that has not seen them."""
     order = np.random.default_rng(seed).permutation(len(pool.train))
     held = round(ROUTER_SHARE * len(order))
-    taught, others = pool.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
-    train = _examples(index, _again(chosen, replace(pool, train=others), rotation, seed), taught)
+    teaching, others = pool.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
+    train = _examples(index, _again(chosen, replace(pool, train=others), rotation, seed, taught=taught), teaching)
     return fit_router(train, _examples(index, query_map, pool.dev, noise=train.noise), seed=seed)
 
 
-def _again(chosen: Trial, pool: Learning, rotation: Rotation, seed: int) -> QueryMap:
+def _again(chosen: Trial, pool: Learning, rotation: Rotation, seed: int, *, taught: bool) -> QueryMap:
     """The chosen map learned anew on this pool, for as many steps and at the same strength."""
     assert chosen.recipe is not None
-    change = learn(chosen.recipe, Lesson.of(pool, rotation), seed, until=chosen.step).change
+    change = learn(chosen.recipe, Lesson.of(pool, rotation, taught=taught), seed, until=chosen.step).change
     assert change is not None
     return change.fold(rotation, chosen.strength)
 
