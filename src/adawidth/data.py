@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,20 +106,25 @@ class Vectors:
         for start in range(0, len(self), BLOCK):
             with np.errstate(over="ignore"):
                 block = np.asarray(self.values[start : start + BLOCK], np.float32)
-                norms = np.linalg.norm(block, axis=1)
-            for bad, what in ((~np.isfinite(norms), "NaN or infinite values"), (norms == 0, "only zeros")):
-                if bad.any():
-                    row = start + int(np.flatnonzero(bad)[0])
-                    raise DataError(
-                        f"{self.name}: row {row} (id {self.ids[row]!r}) has {what}; "
-                        f"{int(bad.sum())} of rows {start} to {start + len(block) - 1} have: drop or re-encode them"
-                    )
-            longest, shortest = max(longest, float(norms.max())), min(shortest, float(norms.min()))
+                norms = np.sqrt(np.einsum("nd,nd->n", block, block))
+            low, high = float(norms.min()), float(norms.max())
+            if not (low > 0 and high < np.inf):  # NaN is neither
+                self._refuse(start, norms)
+            longest, shortest = max(longest, high), min(shortest, low)
         if longest > 1.01 or shortest < 0.99:
             log.warning(
                 "%s: lengths run from %.3g to %.3g and are brought to 1; this changes the ranking of encoders made for raw inner products",
                 self.name, shortest, longest,
             )  # fmt: skip
+
+    def _refuse(self, start: int, norms: NDArray[np.float32]) -> NoReturn:
+        infinite = ~np.isfinite(norms)
+        bad, what = (infinite, "NaN or infinite values") if infinite.any() else (norms == 0, "only zeros")
+        row = start + int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"{self.name}: row {row} (id {self.ids[row]!r}) has {what}; "
+            f"{int(bad.sum())} of rows {start} to {start + len(norms) - 1} have: drop or re-encode them"
+        )
 
 
 def _checked_ids(ids: Sequence[Id], rows: int, name: str) -> Sequence[Id]:

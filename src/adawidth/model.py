@@ -105,7 +105,7 @@ class AdaWidth:
         learning, origin = _taught(data, queries, qrels, dev, True, seed)
         named = (learning.documents.ids[row] for row in learning.positives.tolist())
         if self.record.get("chosen") not in ("identity", "pca") and not self.seen.isdisjoint(named):
-            log.warning("labels that taught the rotation say little of a map over it: `fit` with a query map learns both from the same ones")
+            log.warning("labels that taught the rotation say little of a map over it: `fit` with a query map learns both from them")
         taught = learn_task(self.rotation, self.policies, learning, seed=seed)
         return replace(self, tasks={**self.tasks, task: replace(taught, record={**origin, **taught.record})})
 

@@ -141,6 +141,8 @@ def by_stages(
 
 def _joined(parts: Sequence[Hits]) -> Hits:
     """Answers to some queries and to the following ones, as one."""
+    if len(parts) == 1:
+        return parts[0]
     rows, scores, widths = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "scores", "widths"))
     read = [part.read for part in parts if part.read is not None]
     return Hits(rows, scores, widths, parts[0].documents, Read(*map(np.concatenate, zip(*read, strict=True))) if read else None)

@@ -21,7 +21,7 @@ I64 = NDArray[np.int64]
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
 TINY = np.float32(1e-24)  # squared lengths are never smaller
 LINE = 64  # bytes that memory gives at once
-AHEAD = 16  # candidates whose coordinates are asked for before they are read: rows lie anywhere in memory
+AHEAD = 32  # candidates whose coordinates are asked for before they are read: rows lie anywhere in memory
 
 
 @njit(cache=True, nogil=True)
@@ -34,14 +34,23 @@ def _locate(bases: I64, firsts: I64, width: int, rows: I64, addresses: I64) -> N
         addresses[i] = bases[segment] + (rows[i] - firsts[segment]) * width * 2
 
 
+@njit(cache=True, nogil=True)
+def _ask(address: int, begin: int, end: int) -> None:
+    """Asks for the lines that coordinates `begin` to `end` of a row lie in, but for the one that the step before has read from."""
+    inside = LINE - 1 if begin else 0
+    for byte in range(address + 2 * begin + inside & -LINE, address + 2 * end, LINE):
+        fetch(byte)  # type: ignore[call-arg]
+
+
 @njit(cache=True, nogil=True, fastmath=set(SUMS))
 def _read(addresses: I64, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
     """Adds coordinates `begin` to `end` of the candidates to their inner products and squared lengths."""
     part = query.ctypes.data + 4 * begin
+    for i in range(min(AHEAD, len(addresses))):
+        _ask(addresses[i], begin, end)
     for i in range(len(addresses)):
         if i + AHEAD < len(addresses):
-            for byte in range(2 * begin, 2 * end + 64, LINE):
-                fetch(addresses[i + AHEAD] + byte)  # type: ignore[call-arg]
+            _ask(addresses[i + AHEAD], begin, end)
         found: tuple[np.float32, np.float32] = products(addresses[i] + 2 * begin, part, end - begin)  # type: ignore[call-arg]
         sums[i] += found[0]
         squares[i] += found[1]
@@ -201,7 +210,7 @@ def _taper(
     sums[:], squares[:] = ZERO, ZERO
     for i in range(n):
         wholes[i] = lengths[rows[i]] ** 2
-    heap = np.empty(min(k, n), np.float32)
+    heap, leaving = np.empty(min(k, n), np.float32), np.empty(n, np.int64)
     square, whole = ZERO, _square(query[: ladder[last]])
     alive = np.zeros(last + 1, np.int64)  # when a width was read; none where it was passed over
     coordinates, begin, left, step = 0, 0, n, 0
@@ -217,16 +226,16 @@ def _taper(
             band = np.float32(bands[step]) * _tail(square, whole)
             _bounds(band, square, sums[:left], squares[:left], wholes[:left], scores[:left], lower[:left], upper[:left])
             kth = _kth(lower[:left], heap)
-            i = 0
-            while i < left:
-                if upper[i] >= kth:
-                    i += 1
-                else:  # goes behind the living
-                    left -= 1
-                    rows[i], rows[left] = rows[left], rows[i]
-                    scores[i], scores[left] = scores[left], scores[i]
-                    addresses[i], sums[i], squares[i] = addresses[left], sums[left], squares[left]
-                    wholes[i], upper[i] = wholes[left], upper[left]
+            gone = 0
+            for i in range(left):  # first whom, without a branch, as no one can tell who is next
+                leaving[gone] = i
+                gone += int(upper[i] < kth)
+            for j in range(gone - 1, -1, -1):  # then they go behind the living
+                i = leaving[j]
+                left -= 1
+                rows[i], rows[left] = rows[left], rows[i]
+                scores[i], scores[left] = scores[left], scores[i]
+                addresses[i], sums[i], squares[i], wholes[i] = addresses[left], sums[left], squares[left], wholes[left]
         begin = end
         step += 1
     _score(square, sums[:left], squares[:left], scores[:left])

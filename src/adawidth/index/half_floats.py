@@ -34,24 +34,31 @@ def products(_: Any, row: Any, query: Any, count: Any) -> Any:
             x = builder.fpext(x, kind)
             return builder.fmul(x, builder.load(pointer(query, 4, place), typ=kind, align=4), flags=SUMS), builder.fmul(x, x, flags=SUMS)
 
-        def total(lanes: int, numbers: Any) -> Any:
-            """Their sum."""
-            kind = ir.FunctionType(single, [single, ir.VectorType(single, lanes)])
-            name = f"llvm.vector.reduce.fadd.v{lanes}f32"
-            added = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-            return builder.call(added, [ir.Constant(single, 0.0), numbers], fastmath=SUMS)
+        def part(numbers: Any, others: Any, places: list[int]) -> Any:
+            """The numbers at these places, counted on through the others."""
+            return builder.shuffle_vector(numbers, others, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
+
+        def halved(lanes: int, numbers: Any) -> Any:
+            """The first half plus the second."""
+            half = lanes // 2
+            first, second = (part(numbers, numbers, list(range(begin, begin + half))) for begin in (0, half))
+            return builder.fadd(first, second, flags=SUMS)
 
         wide = ir.VectorType(single, 16)
         sums = [place_of(ir.Constant(wide, [0.0] * 16)) for _ in range(2)]
         with cgutils.for_range(builder, builder.lshr(count, count.type(4))) as loop:
             for place, added in zip(sums, terms(16, builder.mul(loop.index, count.type(16))), strict=True):
                 builder.store(builder.fadd(builder.load(place), added, flags=SUMS), place)
-        found = [place_of(total(16, builder.load(place))) for place in sums]
         for lanes in (8, 4):
+            sums = [place_of(halved(2 * lanes, builder.load(place))) for place in sums]
             with builder.if_then(builder.icmp_unsigned("!=", builder.and_(count, count.type(lanes)), count.type(0))):
                 behind = builder.and_(count, count.type(-2 * lanes))
-                for place, added in zip(found, terms(lanes, behind), strict=True):
-                    builder.store(builder.fadd(builder.load(place), total(lanes, added), flags=SUMS), place)
+                for place, added in zip(sums, terms(lanes, behind), strict=True):
+                    builder.store(builder.fadd(builder.load(place), added, flags=SUMS), place)
+        products, squares = (builder.load(place) for place in sums)
+        two = builder.fadd(part(products, squares, [0, 1, 4, 5]), part(products, squares, [2, 3, 6, 7]), flags=SUMS)  # both go on in one
+        both = builder.fadd(part(two, two, [0, 2]), part(two, two, [1, 3]), flags=SUMS)
+        found = [place_of(builder.extract_element(both, ir.IntType(32)(i))) for i in range(2)]
         behind = builder.and_(count, count.type(-4))
         with cgutils.for_range(builder, builder.and_(count, count.type(3))) as loop:
             for place, added in zip(found, terms(1, builder.add(behind, loop.index)), strict=True):
