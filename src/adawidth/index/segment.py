@@ -170,6 +170,11 @@ class Segment:
         alive[self.rows_of(removed)] = False
         return alive
 
+    @property
+    def unchecked(self) -> bool:
+        """Whether there are rows that no one has checked yet."""
+        return bool(self._unread.any())
+
     def check(self, rows: Rows | None = None) -> None:
         """Refuses damaged rows: of all blocks, or of those that these rows lie in, that were not checked before."""
         blocks = self._unread if rows is None else self._unread[rows // CHECKED]

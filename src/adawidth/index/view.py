@@ -176,14 +176,14 @@ class View(Stages):
 
     def _candidates(self, queries: Floats32, width: int, k: int, own: Rows | None) -> Rows:
         """At least the k best documents of every query, in any order, -1 where there are fewer. (Q, C)"""
-        prefix, found = queries[:, : self.manifest.head.settings.start], [np.empty((len(queries), 0), np.int64)]
+        prefix, found = queries[:, : self.manifest.head.settings.start], []
         for segment, first, allowed in zip(self.segments, self.firsts, self._allowed, strict=False):
             if self._coded(segment, width):
                 rows = segment.codes.search(prefix, min(k, len(segment)), allowed)
             else:
                 rows = self._best(segment, queries, width, min(k, len(segment)), allowed)
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
-        candidates = np.concatenate(found, axis=1)
+        candidates = found[0] if len(found) == 1 else np.concatenate([np.empty((len(queries), 0), np.int64), *found], axis=1)
         if own is not None:
             candidates[candidates == own[:, None]] = -1
         return candidates
@@ -228,6 +228,8 @@ class View(Stages):
         return taken
 
     def _check(self, candidates: Rows) -> None:
+        if not any(segment.unchecked for segment in self.segments):
+            return
         rows = candidates[candidates >= 0]
         for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
             segment.check(rows[(rows >= first) & (rows < last)] - first if len(self.segments) > 1 else rows)
