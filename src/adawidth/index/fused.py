@@ -98,6 +98,13 @@ class Rescorer:
             raise OptionError(f"the policy reads {widest} coordinates, but only {self._width} are kept: index with a larger --keep")
 
 
+def get_ready(policy: Policy, width: int) -> None:
+    """Loads the compiled code that the first answer by this policy needs, or has it compiled where no one ever did."""
+    if fusible(policy):
+        nothing = Rescorer([np.empty((0, width), np.float16)], lambda m: np.empty(0, np.float32), np.empty(0, np.int64))
+        nothing.answer(np.empty((0, width), np.float32), np.empty((0, 1), np.int64), policy, 1)
+
+
 def _steps(policy: Taper | Fixed) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
     """Widths, z σ / (√2 β) for each but the last, and k. A fixed width is two steps with no one left out."""
     if isinstance(policy, Fixed):
