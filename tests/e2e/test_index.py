@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -230,3 +232,17 @@ def test_from_python(model: AdaWidth, collection: Dataset, tmp_path: Path) -> No
     shutil.rmtree(tmp_path / "p.index" / "model")
     with pytest.raises(ArtifactError, match="can't be read"):
         open_index(tmp_path / "p.index")
+
+
+def test_opening_loads_the_compiled_code_that_the_first_search_needs(index_folder: Path) -> None:
+    script = """
+import sys, numpy as np
+from adawidth import open_index
+from adawidth.index import fused_kernels
+searcher = open_index(sys.argv[1])
+opened = list(fused_kernels.taper.overloads)
+searcher.search(np.eye(1, searcher.rotation.width, dtype=np.float32))
+print(len(opened), opened == list(fused_kernels.taper.overloads))
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(index_folder)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "True"]
