@@ -97,3 +97,16 @@ def test_one_line_says_what_is_wrong(dataset_folder: Path, model_folder: Path, t
     assert result.exit_code == 1
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_fit_teaches_rotation_and_query_map_at_once(dataset_folder: Path, tmp_path: Path) -> None:
+    few_labels(dataset_folder, 30)
+    out = tmp_path / "both.model"
+    fitted = adawidth("fit", dataset_folder, "--out", out, "--recipe", "kyfan", "--query-map")
+    assert fitted.exit_code == 0, fitted.stderr
+    assert "task default:" in fitted.stdout
+    (task,) = one_object(adawidth("info", out, "--json"))["tasks"]
+    assert task["train_queries"] == 30
+    refused = adawidth("fit", dataset_folder, "--out", tmp_path / "none.model", "--no-labels", "--query-map")
+    assert refused.exit_code == 1
+    assert "learned from labels, and there are none" in refused.stderr

@@ -35,7 +35,7 @@ def fit(
     from ..evaluation.facts import model_facts
     from ..formats import load_dataset
     from ..model import AdaWidth
-    from .info import show_trials
+    from .info import show_task, show_trials
 
     refuse_existing(out, force)
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
@@ -55,6 +55,9 @@ def fit(
         return
     show_trials(facts)
     say(f"\nshipped: {facts['recipe']}. {facts['reason']}")
+    for task in facts["tasks"]:
+        say()
+        show_task(task)
     say(f"written: {out}")
 
 

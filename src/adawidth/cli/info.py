@@ -81,6 +81,12 @@ def show_trials(facts: Mapping[str, Any]) -> None:
         table([f"{facts['dev_measure']} on dev", *map(str, widths)], rows)
 
 
+def show_task(facts: Mapping[str, Any]) -> None:
+    """The query maps tried for a task, and which of them ships."""
+    show_trials(facts)
+    say(f"\ntask {facts['task']}: {facts['chosen']} at strength {facts['strength']:g}. {facts['reason']}")
+
+
 def _title(trial: Mapping[str, Any]) -> str:
     return str(trial["recipe"]) + (f" × {trial['strength']:g}" if trial.get("strength") else "")
 

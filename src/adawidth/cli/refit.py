@@ -31,7 +31,7 @@ def refit(
     from ..evaluation.facts import model_facts
     from ..formats import load_dataset
     from ..model import AdaWidth
-    from .info import show_trials
+    from .info import show_task
 
     refuse_existing(out, force)
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown, repeated="mean")
@@ -41,7 +41,5 @@ def refit(
     if as_json:
         emit({"model": str(out), **facts})
         return
-    learned = next(entry for entry in facts["tasks"] if entry["task"] == task)
-    show_trials(learned)
-    say(f"\ntask {task}: {learned['chosen']} at strength {learned['strength']:g}. {learned['reason']}")
+    show_task(next(entry for entry in facts["tasks"] if entry["task"] == task))
     say(f"written: {out}; it opens every index made with {model}")
