@@ -255,7 +255,7 @@ def durability() -> str:
             [f"{part['documents']:,}", part["commits"], f"{part['vectors_per_second']:,}", f"{part['vectors_per_processor_second']:,}"]
             for part in (bulk, stream)
         ]
-        parts += [table(["documents", "commits", "vectors a second, on a busy machine", "a second of the processor"], rows), ""]
+        parts += [table(["documents", "commits", "vectors a second", "a second of the processor"], rows), ""]
         keys = ("storage", "memory_grown_mb", "bytes", "open_seconds", "first_search_seconds", "first_filter_seconds", "compact_seconds")
         parts += [table([key.replace("_", " ") for key in keys], [[bulk[key] for key in keys]]), ""]
     if first := result("first_query"):
