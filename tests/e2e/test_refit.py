@@ -34,6 +34,7 @@ def few_labels(dataset_folder: Path, count: int, more: str = "") -> None:
     file.write_text("\n".join(file.read_text().splitlines()[: 1 + 2 * count]) + "\n" + more)
 
 
+@pytest.mark.slow
 def test_refit_then_evaluate_by_task(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
     few_labels(dataset_folder, 30)
     out = tmp_path / "refitted.model"

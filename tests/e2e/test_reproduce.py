@@ -164,6 +164,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
+@pytest.mark.slow
 def test_capacity_and_ablation_measure_the_papers_rotation_once(dataset_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "reproduced"
     result = measured(reproduce("capacity", dataset_folder, "--out", out, "--seeds", "1", "--train-queries", "50"), out, "capacity")

@@ -206,6 +206,7 @@ def test_names_that_no_task_can_have(model: AdaWidth, collection: Dataset, name:
         model.refit(collection, task=name)
 
 
+@pytest.mark.slow
 def test_refit_from_arrays(model: AdaWidth, collection: Dataset) -> None:
     documents, queries = collection.documents.all(), collection.queries.all()
     labels = {i: {int(next(iter(collection.qrels["train"].grades[f"q{i}"]))[1:]): 1.0} for i in range(60)}
