@@ -138,8 +138,8 @@ def main() -> None:
     }
     print(found)
     cells = json.loads(options.out.read_text())["cells"] if options.out.exists() else {}
-    cells[str(options.documents)] = found
-    options.out.write_text(json.dumps({"width": WIDTH, "k": K, "wanted": WANTED, "cells": cells}, indent=1) + "\n")
+    cells[str(options.documents)] = {"wanted": WANTED, **found}
+    options.out.write_text(json.dumps({"width": WIDTH, "k": K, "cells": cells}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -206,14 +206,15 @@ def searching() -> str:
         parts += ["(in memory: its codes).", "", table(head, rows), ""]
     if rivals := result("rivals"):
         parts += [f"`python benchmarks/rivals.py`: {rivals['width']} coordinates; every way with its knobs at the least that kept a recall"]
-        parts += [f"of {rivals['wanted']} on other queries, or at their most where none did.", ""]
+        parts += ["wanted on other queries, or at their most where none did.", ""]
         rows = [
-            [f"{cell['documents']:,}", way, cell["knob"][way], cell["recall"][way], cell["single"][f"{way}_us"],
+            [f"{cell['documents']:,}", way, cell["knob"][way], cell["wanted"], cell["recall"][way], cell["single"][f"{way}_us"],
              cell["single"].get(f"{way}_over_{cell['ours']}", ""), cell["build_and_choose_processor_seconds"][way]]
             for cell in rivals["cells"].values() for way in cell["recall"]
         ]  # fmt: skip
-        head = ["documents", "way", "knob", "recall@10", "one query", "times our faster one", "processor seconds to build and choose"]
-        parts += [table(head, rows), "", rivals.get("note", ""), ""]
+        head = ["documents", "way", "knob", "wanted", "recall@10", "one query", "times our faster one", "processor seconds to build"]
+        notes = [f"{name}: {cell['note']}." for name, cell in rivals["cells"].items() if "note" in cell]
+        parts += [table(head, rows), "", *notes, ""]
     if growth := result("growth"):
         head = ["documents", "pq4", "p99", "recall", "ivf", "p99", "recall", "lists scanned", "pq4, queries a second in batches", "ivf"]
         rows = [
