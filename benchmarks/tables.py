@@ -212,7 +212,7 @@ def searching() -> str:
              cell["single"].get(f"{way}_over_{cell['ours']}", ""), cell["build_and_choose_processor_seconds"][way]]
             for cell in rivals["cells"].values() for way in cell["recall"]
         ]  # fmt: skip
-        head = ["documents", "way", "knob", "wanted", "recall@10", "one query", "times our faster one", "processor seconds to build"]
+        head = ["documents", "way", "knob", "wanted", "recall@10", "one query", "times our faster one", "CPU s to build and choose"]
         notes = [f"{name}: {cell['note']}." for name, cell in rivals["cells"].items() if "note" in cell]
         parts += [table(head, rows), "", *notes, ""]
     if growth := result("growth"):
