@@ -145,13 +145,16 @@ class AdaWidth:
             if isinstance(given, Source):
                 raise OptionError("documents that are read batch by batch go to an index on disk: give a path")
             return self.open(MemoryIndex(given, self.rotation))
-        target = max(policies.taper.target for policies in (self.policies, *(task.policies for task in self.tasks.values())))
-        if keep is not None and keep < target:
-            raise OptionError(f"keep {keep} is below {target}, the width that searches read to: keep at least {target}")
+        targets = [policies.taper.target for policies in (self.policies, *(task.policies for task in self.tasks.values()))]
+        if keep is not None and keep < max(targets):
+            raise OptionError(f"keep {keep} is below {max(targets)}, the width that searches read to: keep at least {max(targets)}")
         with atomic_folder(path, force=force) as folder:
             self.save(folder / "model")
             start, ladder = self.policies.choose().start, {*LADDER, *base.LADDER}
-            with PrefixIndex.create(folder, self.rotation, start=start, ladder=ladder, keep=keep, storage=storage) as index:
+            made = PrefixIndex.create(
+                folder, self.rotation, start=start, ladder=ladder, target=min(targets), keep=keep, storage=storage
+            )  # fmt: skip
+            with made as index:
                 index.write(of_vectors(given) if isinstance(given, Vectors) else given)
         return self.open(PrefixIndex(path))
 

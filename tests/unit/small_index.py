@@ -22,7 +22,7 @@ def empty(path: Path, **options: object) -> PrefixIndex:
     """An index without documents."""
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# card\n")
-    return PrefixIndex.create(path, ROTATION, start=32, ladder=LADDER, **options)  # type: ignore[arg-type]
+    return PrefixIndex.create(path, ROTATION, **{"start": 32, "ladder": LADDER, **options})  # type: ignore[arg-type]
 
 
 def known(row: int) -> dict[str, object]:

@@ -10,7 +10,14 @@ from adawidth.errors import AdaWidthError, ArtifactError, DataError, OptionError
 from adawidth.index import codes
 from adawidth.index.codes import Codes, build
 
-STORAGES = ("flat", "int8", "pq4", "ivf")
+WAYS = {  # storage and bits a coordinate
+    "flat": ("flat", 4),
+    "int8": ("int8", 4),
+    "pq4": ("pq4", 4),
+    "ivf": ("ivf", 4),
+    "pq4 of pairs": ("pq4", 2),
+    "ivf of pairs": ("ivf", 2),
+}
 N, M = 6_000, 48
 
 
@@ -34,7 +41,7 @@ def queries() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def built(block: np.ndarray) -> dict[str, Codes]:
-    return {storage: build(block, storage, seed=0) for storage in STORAGES}
+    return {way: build(block, storage, seed=0, bits=bits) for way, (storage, bits) in WAYS.items()}
 
 
 def nearest(queries: np.ndarray, block: np.ndarray, k: int, allowed: np.ndarray | None = None) -> np.ndarray:
@@ -52,9 +59,9 @@ def test_flat_is_exact(built: dict[str, Codes], block: np.ndarray, queries: np.n
     np.testing.assert_array_equal(built["flat"].search(queries, 50), nearest(queries, block, 50))
 
 
-@pytest.mark.parametrize(("storage", "least"), [("int8", 1.0), ("pq4", 0.99), ("ivf", 0.99)])
-def test_a_shortlist_holds_the_nearest(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, storage: str, least: float) -> None:
-    assert share(nearest(queries, block, 10), built[storage].search(queries, 200)) >= least
+@pytest.mark.parametrize(("way", "least"), [("int8", 1.0), ("pq4", 0.99), ("ivf", 0.99), ("pq4 of pairs", 0.99), ("ivf of pairs", 0.99)])
+def test_a_shortlist_holds_the_nearest(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, way: str, least: float) -> None:
+    assert share(nearest(queries, block, 10), built[way].search(queries, 200)) >= least
 
 
 def test_four_bits_need_the_rotation(block: np.ndarray, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,35 +75,55 @@ def test_four_bits_need_the_rotation(block: np.ndarray, queries: np.ndarray, mon
     assert share(wanted, turned.search(asked, 20)) > share(wanted, plain.search(asked, 20)) + 0.05
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", ["pq4", "ivf"])
+def test_pairs_see_twice_as_far_in_the_same_memory(storage: str) -> None:
+    """Where what is wanted hangs on many coordinates, two bits each of twice as many find more of it than four bits each."""
+    rng = np.random.default_rng(6)
+    rows, asked = (unit(rng.standard_normal((count, 2 * M)).astype(np.float32)) for count in (N, 60))
+    narrow = build(unit(rows[:, :M]), storage, seed=0)
+    pairs = build(rows, storage, seed=0, bits=2)
+    assert pairs.bytes_per_document == narrow.bytes_per_document
+    wanted = nearest(asked, rows, 10)
+    assert share(wanted, pairs.search(asked, 200)) > share(wanted, narrow.search(asked[:, :M], 200)) + 0.1
+
+
+@pytest.mark.parametrize("levels", [np.zeros((M, 8), np.float32), np.zeros((M, 2), np.float32)])
+def test_levels_of_another_number_are_refused(built: dict[str, Codes], levels: np.ndarray) -> None:
+    with pytest.raises(ArtifactError, match=f"{levels.shape[1]} levels for each of 48 coordinates"):
+        Codes.of("pq4", {**built["pq4"].arrays(), "levels": levels})
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("part", [0.9, 0.3, 0.06, 0.04, 0.01])
-def test_a_filter_costs_no_recall(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, storage: str, part: float) -> None:
+def test_a_filter_costs_no_recall(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, way: str, part: float) -> None:
     """By chance, and for rows that lie together far from most queries."""
     along = block[:, 0]
     filters = (np.random.default_rng(3).random(N) < part, along <= np.quantile(along, part))
     for allowed in filters:
-        found = built[storage].search(queries, 50, allowed)
+        found = built[way].search(queries, 50, allowed)
         assert allowed[found[found >= 0]].all()
         assert (found >= 0).all(axis=1).all()
         wanted = nearest(queries, block, 10, allowed)
-        unfiltered = share(nearest(queries, block, 10), built[storage].search(queries, 50))
-        assert share(wanted, found) >= (1.0 if storage == "flat" else unfiltered - 0.01)
+        unfiltered = share(nearest(queries, block, 10), built[way].search(queries, 50))
+        assert share(wanted, found) >= (1.0 if way == "flat" else unfiltered - 0.01)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_fewer_than_asked_for_are_padded(built: dict[str, Codes], queries: np.ndarray, storage: str) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_fewer_than_asked_for_are_padded(built: dict[str, Codes], queries: np.ndarray, way: str) -> None:
     allowed = np.zeros(N, np.bool_)
-    assert (built[storage].search(queries, 5, allowed) == -1).all()
+    assert (built[way].search(queries, 5, allowed) == -1).all()
     allowed[[7, 4000, 11]] = True
-    found = built[storage].search(queries, 5, allowed)
+    found = built[way].search(queries, 5, allowed)
     assert (np.sort(found, axis=1) == [-1, -1, 7, 11, 4000]).all()
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("count", "width"), [(1, 32), (5, 33), (100, 47), (700, 64)])
-def test_small_blocks_of_any_width(storage: str, count: int, width: int) -> None:
+def test_small_blocks_of_any_width(way: str, count: int, width: int) -> None:
+    storage, bits = WAYS[way]
+    width += width % 2 if bits == 2 else 0  # pairs are of even widths: 34, 48
     rows = block_of(count, count, width)
-    made = build(rows, storage, seed=1)
+    made = build(rows, storage, seed=1, bits=bits)
     assert (len(made), made.width, made.storage) == (count, width, storage)
     assert made.bytes_per_document > 0
     found = made.search(rows, count)
@@ -105,25 +132,28 @@ def test_small_blocks_of_any_width(storage: str, count: int, width: int) -> None
     assert share(np.arange(count)[:, None], made.search(rows, min(count, 20))) > 0.95  # a row finds itself
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_round_trip(built: dict[str, Codes], queries: np.ndarray, storage: str) -> None:
-    again = Codes.of(storage, {name: array.copy() for name, array in built[storage].arrays().items()})
-    np.testing.assert_array_equal(again.search(queries, 100), built[storage].search(queries, 100))
+@pytest.mark.parametrize("way", WAYS)
+def test_round_trip(built: dict[str, Codes], queries: np.ndarray, way: str) -> None:
+    storage, _ = WAYS[way]
+    again = Codes.of(storage, {name: array.copy() for name, array in built[way].arrays().items()})
+    np.testing.assert_array_equal(again.search(queries, 100), built[way].search(queries, 100))
     allowed = np.arange(N) % 3 == 0
-    np.testing.assert_array_equal(again.search(queries, 100, allowed), built[storage].search(queries, 100, allowed))
+    np.testing.assert_array_equal(again.search(queries, 100, allowed), built[way].search(queries, 100, allowed))
     assert (len(again), again.width, again.storage) == (N, M, storage)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_same_seed_same_codes(block: np.ndarray, built: dict[str, Codes], storage: str) -> None:
-    for name, array in build(block, storage, seed=0).arrays().items():
-        np.testing.assert_array_equal(array, built[storage].arrays()[name])
+@pytest.mark.parametrize("way", WAYS)
+def test_same_seed_same_codes(block: np.ndarray, built: dict[str, Codes], way: str) -> None:
+    storage, bits = WAYS[way]
+    for name, array in build(block, storage, seed=0, bits=bits).arrays().items():
+        np.testing.assert_array_equal(array, built[way].arrays()[name])
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_bad_arrays_are_an_error_and_never_a_crash(built: dict[str, Codes], storage: str) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_bad_arrays_are_an_error_and_never_a_crash(built: dict[str, Codes], way: str) -> None:
     """Whatever is done to one array: refused, or searched without harm where the numbers alone are wrong."""
-    good = built[storage].arrays()
+    storage, _ = WAYS[way]
+    good = built[way].arrays()
     rng = np.random.default_rng(5)
     for name, array in good.items():
         noise = np.frombuffer(rng.bytes(array.nbytes), array.dtype).reshape(array.shape)
@@ -156,11 +186,11 @@ def test_lists_are_scanned_in_part(built: dict[str, Codes]) -> None:
     assert 1 <= stored["probes"][0] < len(stored["centres"])
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_threads_change_nothing(built: dict[str, Codes], queries: np.ndarray, storage: str) -> None:
-    alone = built[storage].search(queries, 50)
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_change_nothing(built: dict[str, Codes], queries: np.ndarray, way: str) -> None:
+    alone = built[way].search(queries, 50)
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: built[storage].search(queries, 50), range(8)):
+        for found in pool.map(lambda _: built[way].search(queries, 50), range(8)):
             np.testing.assert_array_equal(found, alone)
 
 

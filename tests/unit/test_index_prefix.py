@@ -1,10 +1,14 @@
 """PrefixIndex: what is added is found, with everything that is known of it; what is removed is not; commits are whole."""
 
+import json
 import logging
 import os
 import shutil
+import sqlite3
 import tempfile
 import threading
+import zlib
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -205,6 +209,39 @@ def test_keep_cuts_and_wider_is_refused(tmp_path: Path) -> None:
     for keep in (16, 65):
         with pytest.raises(OptionError, match=f"keep {keep} is not between the start width 32 and the encoder width 64"):
             empty(tmp_path / f"{keep}", keep=keep)
+
+
+@pytest.mark.parametrize(
+    ("options", "coded"), [({}, 32), ({"target": 48}, 32), ({"target": 47}, 16), ({"keep": 48}, 32), ({"keep": 47}, 16)]
+)
+def test_codes_reach_further_where_searches_do(tmp_path: Path, options: dict[str, int], coded: int) -> None:
+    index = empty(tmp_path / "i", start=16, storage="pq4", **options)
+    fill(index)
+    assert index.facts()["coded"] == coded
+    assert {(segment.codes.width, segment.codes.bytes_per_document) for segment in index.view.segments} == {(coded, 8)}
+    hits = by_stages(index.view, QUERIES, Fixed(index.view.width, 16), 3, shortlist=150)  # half of the documents
+    wanted = brute(index.view, QUERIES, index.view.width, 3)
+    found = sum(len({*best} & {*row}) for best, row in zip(wanted, ids(index.view, hits.rows), strict=True))
+    assert found >= 0.9 * 3 * len(QUERIES)
+
+
+def test_an_index_of_the_first_version_is_read(tmp_path: Path) -> None:
+    """Its head does not say how many coordinates were coded: as many as the start width has."""
+    path = tmp_path / "i"
+    index = empty(path, storage="pq4")
+    fill(index)
+    before = ids(index.view, index.view.search(QUERIES, 32, 20).candidates)
+    index.close()
+    with closing(sqlite3.connect(path / "manifest.sqlite")) as db:
+        head = json.loads(db.execute("SELECT value FROM head").fetchone()[0])
+        assert head["settings"].pop("coded") == 32
+        text = json.dumps({**head, "version": 1})
+        segments = [row[0] for row in db.execute("SELECT value FROM segments ORDER BY name")]
+        db.execute("UPDATE head SET value = ?, checksum = ?", (text, zlib.crc32("\0".join([text, *segments]).encode())))
+        db.commit()
+    with PrefixIndex(path) as old:
+        assert ids(old.view, old.view.search(QUERIES, 32, 20).candidates) == before
+        assert old.facts()["coded"] == 32
 
 
 def test_auto_says_what_it_picked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,7 @@ LADDER = (8, 24, 40)
 
 @pytest.fixture
 def entry(tmp_path: Path) -> Entry:
-    with SegmentWriter(tmp_path, 40, LADDER, start=8) as writer:
+    with SegmentWriter(tmp_path, 40, LADDER, start=8, coded=8) as writer:
         for start in (0, 70, 71):
             end = {0: 70, 70: 71, 71: 200}[start]
             writer.append(ROWS[start:end], np.arange(start, end) * 3 + 5, IDS[start:end])
@@ -50,7 +50,7 @@ def test_codes_find_what_is_near(tmp_path: Path, entry: Entry) -> None:
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="storage"), SegmentWriter(tmp_path, 40, LADDER, start=8) as writer:
+    with pytest.raises(ValueError, match="storage"), SegmentWriter(tmp_path, 40, LADDER, start=8, coded=8) as writer:
         failing(writer)
     assert os.listdir(tmp_path) == []
 

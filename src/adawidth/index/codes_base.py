@@ -25,6 +25,7 @@ class Codes(ABC):
     """Codes of N prefixes. Safe for concurrent searches."""
 
     storage: ClassVar[str]
+    wide: ClassVar[bool] = False  # whether two coordinates can share a code, so that a block twice as wide takes no more memory
 
     def __init_subclass__(cls) -> None:
         KINDS[cls.storage] = cls
@@ -36,8 +37,8 @@ class Codes(ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, block: Block, seed: int) -> Codes:
-        """The codes of a block."""
+    def build(cls, block: Block, seed: int, bits: int = 4) -> Codes:
+        """The codes of a block; `bits` a coordinate, 4 or 2, are for the wide ones."""
 
     @classmethod
     @abstractmethod

@@ -22,7 +22,7 @@ class Flat(Codes):
         self._index.add(np.ascontiguousarray(block))
 
     @classmethod
-    def build(cls, block: Block, seed: int) -> Flat:
+    def build(cls, block: Block, seed: int, bits: int = 4) -> Flat:
         return cls(block)
 
     @classmethod
@@ -63,7 +63,7 @@ class Int8(Flat):
         self._index.add_sa_codes(np.ascontiguousarray(codes))
 
     @classmethod
-    def build(cls, block: Block, seed: int) -> Int8:
+    def build(cls, block: Block, seed: int, bits: int = 4) -> Int8:
         quantiser = faiss.IndexScalarQuantizer(block.shape[1], faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
         quantiser.train(sample(block, SAMPLE, seed))
         codes = np.empty(block.shape, np.uint8)

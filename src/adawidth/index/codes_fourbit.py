@@ -1,7 +1,7 @@
-"""Four bits a coordinate, all of which faiss scans with its fast-scan kernels.
+"""Codes of four bits, all of which faiss scans with its fast-scan kernels: one for each coordinate, or one for two at two bits each.
 
 The block is turned at random before it is coded. That changes no inner product and spreads what the leading coordinates carry, so
-that sixteen levels a coordinate do for all of them.
+that as many levels do for all of them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from .. import kernels
 from ..data import BLOCK, Rows
+from ..errors import ArtifactError
 from . import codes_kernels
 from .codes_base import SAMPLE, Array, Block, Codes, Mask, checked
 
-LEVELS = 16
+CODES = 16  # that four bits can tell apart
 ROUNDS = 20  # of fitting levels
 FEW = 20  # where fewer than one row in so many is allowed, those alone are scored
 ROOM = 1.3  # as many times the rows are asked for that should hold enough allowed ones
@@ -28,22 +29,24 @@ class FourBit(Codes):
     """The codes, the turn they were made under, and what each of them stands for."""
 
     storage = "pq4"
+    wide = True
 
     def __init__(self, turn: NDArray[np.float32], levels: NDArray[np.float32], codes: NDArray[np.uint8]) -> None:
         self._turn = turn  # (m, m) orthogonal
-        self._levels = levels  # (m, 16) ascending
-        self._codes = codes  # (N, (m + 1) // 2)
-        plain = with_levels(faiss.IndexPQ(len(turn), len(turn), 4, faiss.METRIC_INNER_PRODUCT), levels)
+        self._levels = levels  # (m, 16 or 4) ascending
+        self._codes = codes  # (N, bytes)
+        self._points = points(levels)
+        plain = taught(faiss.IndexPQ(len(turn), len(self._points), 4, faiss.METRIC_INNER_PRODUCT), self._points)
         faiss.copy_array_to_vector(np.ascontiguousarray(codes).ravel(), plain.codes)
         plain.ntotal = len(codes)
         self._index = faiss.IndexPQFastScan(plain)
 
     @classmethod
-    def build(cls, block: Block, seed: int) -> Self:
+    def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
         turn = random_turn(block.shape[1], seed)
         learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
-        levels = fitted_levels(block[learned] @ turn.T)
-        codes = np.empty((len(block), (block.shape[1] + 1) // 2), np.uint8)
+        levels = fitted_levels(block[learned] @ turn.T, bits)
+        codes = np.empty((len(block), code_bytes(levels)), np.uint8)
         for start in range(0, len(block), BLOCK):
             part = slice(start, start + BLOCK)
             codes_kernels.encode(block[part] @ turn.T, edges(levels), codes[part])
@@ -52,9 +55,8 @@ class FourBit(Codes):
     @classmethod
     def read(cls, arrays: Mapping[str, Array]) -> Self:
         width = len(checked(arrays, "turn", np.float32, (None, None)))
-        turn = checked(arrays, "turn", np.float32, (width, width))
-        levels = checked(arrays, "levels", np.float32, (width, LEVELS))
-        return cls(turn, levels, checked(arrays, "codes", np.uint8, (None, (width + 1) // 2)))
+        turn, levels = checked(arrays, "turn", np.float32, (width, width)), checked_levels(arrays, width)
+        return cls(turn, levels, checked(arrays, "codes", np.uint8, (None, code_bytes(levels))))
 
     def arrays(self) -> dict[str, Array]:
         return {"turn": self._turn, "levels": self._levels, "codes": self._codes}
@@ -85,7 +87,7 @@ class FourBit(Codes):
 
     def _score(self, query: NDArray[np.float32], rows: Rows, k: int) -> Rows:
         """The k best of these rows, which are more than k."""
-        scores = codes_kernels.scores(self._codes, rows, query[:, None] * self._levels)
+        scores = codes_kernels.scores(self._codes, rows, table(query, self._points))
         return np.asarray(rows[kernels.top_k(scores[None], np.arange(len(rows)), k)[0]])
 
 
@@ -95,28 +97,59 @@ def random_turn(width: int, seed: int) -> NDArray[np.float32]:
 
 
 def edges(levels: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Where one level ends and the next begins. (m, 16) -> (m, 15)"""
+    """Where one level ends and the next begins. (m, L) -> (m, L - 1)"""
     return np.asarray(0.5 * (levels[:, 1:] + levels[:, :-1]), np.float32)
 
 
-def with_levels(plain: Any, levels: NDArray[np.float32]) -> Any:
-    """A product quantiser's index of faiss, taught these levels."""
-    faiss.copy_array_to_vector(np.ascontiguousarray(levels).ravel(), plain.pq.centroids)
+def code_bytes(levels: NDArray[np.float32]) -> int:
+    """That the codes of a row take."""
+    return -(-len(levels) * _bits(levels) // 8)
+
+
+def points(levels: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What each code stands for: a level of its coordinate, or of both of its coordinates, the first in the low bits. (M, 16, d)"""
+    together, every = 4 // _bits(levels), np.arange(CODES)
+    places = [every // levels.shape[1] ** place % levels.shape[1] for place in range(together)]
+    return np.stack([levels[place::together, at] for place, at in enumerate(places)], axis=2)
+
+
+def table(query: NDArray[np.float32], points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A query's inner products with what the codes stand for. (m,), (M, 16, d) -> (M, 16)"""
+    return np.asarray(np.einsum("cd,cpd->cp", query.reshape(len(points), -1), points))
+
+
+def taught(plain: Any, points: NDArray[np.float32]) -> Any:
+    """A product quantiser's index of faiss, with these for its centroids."""
+    faiss.copy_array_to_vector(np.ascontiguousarray(points).ravel(), plain.pq.centroids)
     plain.is_trained = True
     return plain
 
 
-def fitted_levels(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Sixteen levels for each coordinate with the least mean squared error: Lloyd's rounds over sorted columns. (n, m) -> (m, 16)"""
+def checked_levels(arrays: Mapping[str, Array], width: int) -> NDArray[np.float32]:
+    """The stored levels: sixteen a coordinate, or four where two coordinates share a code."""
+    levels = checked(arrays, "levels", np.float32, (width, None))
+    if levels.shape[1] not in (4, CODES) or (levels.shape[1] == 4 and width % 2):
+        raise ArtifactError(f"codes: {levels.shape[1]} levels for each of {width} coordinates: build the index anew")
+    return levels
+
+
+def fitted_levels(rows: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
+    """As many levels for each coordinate with the least mean squared error: Lloyd's rounds over sorted columns. (n, m) -> (m, 2 ** bits)"""
+    count = 2**bits
     if not len(rows):
-        return np.tile(np.linspace(-1, 1, LEVELS, dtype=np.float32), (rows.shape[1], 1))
-    levels = np.empty((rows.shape[1], LEVELS), np.float64)
+        return np.tile(np.linspace(-1, 1, count, dtype=np.float32), (rows.shape[1], 1))
+    levels = np.empty((rows.shape[1], count), np.float64)
     for j, column in enumerate(np.sort(rows.astype(np.float64), axis=0).T):
         sums = np.concatenate([[0.0], np.cumsum(column)])
-        level = np.quantile(column, (np.arange(LEVELS) + 0.5) / LEVELS)
+        level = np.quantile(column, (np.arange(count) + 0.5) / count)
         for _ in range(ROUNDS):
             cuts = np.concatenate([[0], np.searchsorted(column, 0.5 * (level[1:] + level[:-1])), [len(column)]])
             held = np.diff(cuts)
             level = np.where(held > 0, np.diff(sums[cuts]) / np.maximum(held, 1), level)
-        levels[j] = level if level[-1] > level[0] else level[0] + np.linspace(-1e-3, 1e-3, LEVELS)  # faiss wants levels to differ
+        levels[j] = level if level[-1] > level[0] else level[0] + np.linspace(-1e-3, 1e-3, count)  # faiss wants levels to differ
     return np.asarray(levels, np.float32)
+
+
+def _bits(levels: NDArray[np.float32]) -> int:
+    """A coordinate."""
+    return 4 if levels.shape[1] == CODES else 2

@@ -16,7 +16,7 @@ from ..data import BLOCK, Rows
 from ..errors import ArtifactError
 from . import codes_kernels
 from .codes_base import SAMPLE, Array, Block, Codes, Mask, checked, sample, selector
-from .codes_fourbit import FEW, LEVELS, edges, fitted_levels, random_turn, with_levels
+from .codes_fourbit import FEW, checked_levels, code_bytes, edges, fitted_levels, points, random_turn, table, taught
 
 LIST_SAMPLE = 64  # rows a list that the lists are learned from
 TRIED = 200  # documents that stand in for queries when the number of lists to scan is chosen …
@@ -34,8 +34,8 @@ class Stored:
     """What is stored."""
 
     turn: NDArray[np.float32]  # (m, m) orthogonal
-    levels: NDArray[np.float32]  # (m, 16) ascending
-    codes: NDArray[np.uint8]  # (N, (m + 1) // 2)
+    levels: NDArray[np.float32]  # (m, 16 or 4) ascending
+    codes: NDArray[np.uint8]  # (N, bytes)
     centres: NDArray[np.float32]  # (L, m) of the lists
     list_of: NDArray[np.int32]  # (N,)
     probes: NDArray[np.int64]  # (1,) lists to scan
@@ -44,10 +44,11 @@ class Stored:
     def of(cls, arrays: Mapping[str, Array]) -> Self:
         """Checked arrays."""
         width = len(checked(arrays, "turn", np.float32, (None, None)))
-        codes = checked(arrays, "codes", np.uint8, (None, (width + 1) // 2))
+        levels = checked_levels(arrays, width)
+        codes = checked(arrays, "codes", np.uint8, (None, code_bytes(levels)))
         found = cls(
             turn=checked(arrays, "turn", np.float32, (width, width)),
-            levels=checked(arrays, "levels", np.float32, (width, LEVELS)),
+            levels=levels,
             codes=codes,
             centres=checked(arrays, "centres", np.float32, (None, width)),
             list_of=checked(arrays, "list_of", np.int32, (len(codes),)),
@@ -65,21 +66,23 @@ class Lists(Codes):
     """faiss' two ways to scan share the lists."""
 
     storage = "ivf"
+    wide = True
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
+        self._points = points(stored.levels)
         self._nearest = faiss.IndexFlatIP(stored.centres.shape[1])  # outlives the scanners
         self._nearest.add(stored.centres)
         self._one = _scanner(stored, self._nearest, ONE)
         self._many = _scanner(stored, self._nearest, MANY, self._one)
 
     @classmethod
-    def build(cls, block: Block, seed: int) -> Self:
+    def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
         count = 2 ** round(np.log2(max(len(block), 1)) / 2)
         count = max(1, min(count, len(block) // 39))  # faiss wants so many rows to learn a list from
         learner = faiss.Kmeans(block.shape[1], count, niter=10, seed=seed, spherical=True, max_points_per_centroid=LIST_SAMPLE)
         learner.train(sample(block, LIST_SAMPLE * count, seed) if len(block) else np.zeros((count, block.shape[1]), np.float32))
-        built = cls(_coded(block, np.asarray(learner.centroids), seed))
+        built = cls(_coded(block, np.asarray(learner.centroids), seed, bits))
         built._choose_probes(block, seed)
         return built
 
@@ -127,7 +130,7 @@ class Lists(Codes):
     def _score(self, query: NDArray[np.float32], rows: Rows, k: int) -> Rows:
         """The k best of these rows, which are more than k."""
         stored = self._stored
-        scores = codes_kernels.scores(stored.codes, rows, query[:, None] * stored.levels)
+        scores = codes_kernels.scores(stored.codes, rows, table(query, self._points))
         scores += (stored.centres @ query)[stored.list_of[rows]]
         return np.asarray(rows[kernels.top_k(scores[None], np.arange(len(rows)), k)[0]])
 
@@ -162,7 +165,7 @@ class Lists(Codes):
         self._stored.probes[0] = min(lists, round(MARGIN * probes))
 
 
-def _coded(block: Block, centres: NDArray[np.float32], seed: int) -> Stored:
+def _coded(block: Block, centres: NDArray[np.float32], seed: int, bits: int) -> Stored:
     """Every row in its nearest list."""
     width, turn = block.shape[1], random_turn(block.shape[1], seed)
     nearest = faiss.IndexFlatIP(width)
@@ -172,8 +175,8 @@ def _coded(block: Block, centres: NDArray[np.float32], seed: int) -> Stored:
         list_of[start : start + BLOCK] = nearest.search(np.ascontiguousarray(block[start : start + BLOCK]), 1)[1][:, 0]
     centres = centres @ turn.T
     learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
-    levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]])
-    codes = np.empty((len(block), (width + 1) // 2), np.uint8)
+    levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]], bits)
+    codes = np.empty((len(block), code_bytes(levels)), np.uint8)
     for start in range(0, len(block), BLOCK):
         part = slice(start, start + BLOCK)
         codes_kernels.encode(block[part] @ turn.T - centres[list_of[part]], edges(levels), codes[part])
@@ -183,7 +186,8 @@ def _coded(block: Block, centres: NDArray[np.float32], seed: int) -> Stored:
 def _scanner(stored: Stored, nearest: Any, way: int, filled: Any = None) -> Any:
     """faiss' index over the codes, by one way to scan; with the lists of `filled`, which must outlive it, or with its own."""
     lists, width = stored.centres.shape
-    plain = with_levels(faiss.IndexIVFPQ(nearest, width, lists, width, 4, faiss.METRIC_INNER_PRODUCT), stored.levels)
+    meant = points(stored.levels)
+    plain = taught(faiss.IndexIVFPQ(nearest, width, lists, len(meant), 4, faiss.METRIC_INNER_PRODUCT), meant)
     order = np.argsort(stored.list_of, kind="stable")
     ends = np.cumsum(np.bincount(stored.list_of, minlength=lists))
     for place, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)) if filled is None else ():

@@ -1,6 +1,6 @@
-"""Four-bit codes, compiled by numba and cached on disk: writing them, and scoring a few rows without a scan.
+"""Codes of four bits, compiled by numba and cached on disk: writing them, and scoring a few rows without a scan.
 
-Coordinate j of a row is coded by its place among levels[j] (m, 16), ascending. A byte holds two codes, the first in its low bits.
+A coordinate is coded by its place among its levels, ascending, in four bits or in two, from the low bits of a byte to the high ones.
 """
 
 import numpy as np
@@ -14,28 +14,29 @@ U8 = NDArray[np.uint8]
 
 @njit(cache=True, nogil=True)
 def encode(rows: F32, edges: F32, codes: U8) -> None:
-    """Each coordinate's code: how many of its 15 `edges` (m, 15) it lies above. (n, m) -> (n, (m + 1) // 2), in place"""
+    """Each coordinate's code: how many of its `edges` (m, 15 or 3) it lies above. (n, m) -> (n, bytes), in place"""
     codes[:] = 0
+    bits = 4 if edges.shape[1] == 15 else 2
     for i in range(len(rows)):
         row = rows[i]
         for j in range(len(row)):
             above = 0
             for edge in edges[j]:
                 above += row[j] > edge
-            codes[i, j // 2] |= above << (4 * (j % 2))
+            codes[i, j * bits // 8] |= above << (j * bits % 8)
 
 
 @njit(cache=True, nogil=True)
 def scores(codes: U8, rows: I64, table: F32) -> F32:
-    """What one query's `table` (m, 16) of products with the levels adds up to for these rows. (n,)"""
+    """What one query's `table` (M, 16) of products with what the codes stand for adds up to for these rows. (n,)"""
     out = np.empty(len(rows), np.float32)
-    width = len(table)
+    count = len(table)
     for i in range(len(rows)):
         code = codes[rows[i]]
         total = np.float32(0.0)
-        for j in range(0, width - 1, 2):
+        for j in range(0, count - 1, 2):
             total += table[j, code[j // 2] & 15] + table[j + 1, code[j // 2] >> 4]
-        if width % 2:
-            total += table[width - 1, code[width // 2] & 15]
+        if count % 2:
+            total += table[count - 1, code[count // 2] & 15]
         out[i] = total
     return out

@@ -28,7 +28,7 @@ from .segment import Entry
 
 FILE = "manifest.sqlite"
 FORMAT = "adawidth-index"
-VERSION = 1
+VERSION = 2
 TABLES = {
     "head": "CREATE TABLE head (value TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "segments": "CREATE TABLE segments (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -58,16 +58,19 @@ class Settings:
     fingerprint: str  # of the rotation
     encoder_width: int
     width: int  # coordinates kept
-    start: int  # coordinates that the codes are made of
+    start: int  # the width that codes find candidates for
+    coded: int  # coordinates that four-bit codes are made of: `start`, or twice as many
     storage: str  # as asked for: auto, or a storage by name
     ladder: tuple[int, ...]  # widths whose lengths are stored, the last one is `width`
     model: Mapping[str, int]  # checksum of each file of the copied model
 
     def __post_init__(self) -> None:
         """Refuses what no index has: a manifest may come from anywhere."""
-        widths = (self.encoder_width, self.width, self.start, *self.ladder)
+        widths = (self.encoder_width, self.width, self.start, self.coded, *self.ladder)
         if not all(type(width) is int for width in widths) or not 1 <= self.start <= self.width <= self.encoder_width:
             raise ValueError("widths")
+        if self.coded not in (self.start, 2 * self.start) or self.coded > self.width:
+            raise ValueError("coded")
         if list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1 or self.ladder[-1] != self.width:
             raise ValueError("ladder")
         if not isinstance(self.fingerprint, str) or not isinstance(self.model, dict) or "config.json" not in self.model:
@@ -250,9 +253,10 @@ class Manifest:
             if stored["format"] != FORMAT:
                 raise ArtifactError(f"{self.path}: not an AdaWidth index; expected format {FORMAT!r}")
             if stored["version"] > VERSION:
-                found = f"format version {stored['version']}"
-                raise ArtifactError(f"{self.path}: {found}, this AdaWidth reads up to {VERSION}: upgrade adawidth")
-            settings = Settings(**{**stored["settings"], "ladder": tuple(stored["settings"]["ladder"])})
+                newer = f"format version {stored['version']}"
+                raise ArtifactError(f"{self.path}: {newer}, this AdaWidth reads up to {VERSION}: upgrade adawidth")
+            found = {"coded": stored["settings"]["start"], **stored["settings"]}  # version 1 did not say it
+            settings = Settings(**{**found, "ladder": tuple(found["ladder"])})
             values = {name: value for name, value in stored.items() if name not in ("format", "version")}
             entries = sorted((Entry.of(json.loads(segment)) for segment in segments), key=lambda entry: entry.first)
             return Head(**{**values, "settings": settings}), tuple(entries)

@@ -41,6 +41,7 @@ log = logging.getLogger("adawidth")
 MODEL = "model"
 STORAGES = ("auto", "flat", "int8", "pq4", "ivf")
 SEED = 0  # of the codes
+FAR = 3  # times the start width: for targets from there on, two bits a coordinate of twice as many beat four bits a coordinate
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
 
 
@@ -65,12 +66,20 @@ class PrefixIndex:
 
     @classmethod
     def create(
-        cls, folder: Path, rotation: Rotation, *, start: int, ladder: Iterable[int], keep: int | None = None, storage: str = "auto"
+        cls,
+        folder: Path,
+        rotation: Rotation,
+        *,
+        start: int,
+        ladder: Iterable[int],
+        target: int | None = None,
+        keep: int | None = None,
+        storage: str = "auto",
     ) -> PrefixIndex:
         """An empty index in a folder that holds the model in `model/` and nothing else.
 
-        `keep` is how many coordinates are stored (all, if not given), `start` how many the codes are made of, `ladder` the widths
-        whose lengths are stored.
+        `keep` is how many coordinates are stored (all, if not given), `start` the width that codes find candidates for, `target`
+        the least width that searches read to (`keep`, if not given), `ladder` the widths whose lengths are stored.
         """
         width = rotation.width if keep is None else keep
         if not start <= width <= rotation.width:
@@ -79,7 +88,8 @@ class PrefixIndex:
             raise OptionError(f"there is no storage {storage!r}; there are {', '.join(STORAGES)}")
         widths = (*sorted({m for m in ladder if m < width}), width)
         checksums = {file.name: zlib.crc32(file.read_bytes()) for file in sorted((folder / MODEL).iterdir())}
-        Manifest.create(folder, Settings(rotation.fingerprint, rotation.width, width, start, storage, widths, checksums))
+        coded = 2 * start if min(target or width, width) >= FAR * start else start
+        Manifest.create(folder, Settings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums))
         return cls(folder)
 
     def __enter__(self) -> Self:
@@ -245,6 +255,7 @@ class PrefixIndex:
             "encoder_width": head.settings.encoder_width,
             "width": head.settings.width,
             "start": head.settings.start,
+            "coded": head.settings.coded,
             "storage": head.settings.storage,
             "fingerprint": head.settings.fingerprint,
             "commit": head.commit,
@@ -268,7 +279,7 @@ class PrefixIndex:
         raise AssertionError("every attempt returns or raises")
 
     def _writer(self) -> SegmentWriter:
-        return SegmentWriter(self.path, self.settings.width, self.settings.ladder, self.settings.start)
+        return SegmentWriter(self.path, self.settings.width, self.settings.ladder, self.settings.start, self.settings.coded)
 
     def _turned(self, vectors: Vectors) -> NDArray[np.float16]:
         """Rotated and cut. Rounding must not order equal documents: their ids do."""

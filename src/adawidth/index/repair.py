@@ -81,7 +81,7 @@ def _numbers(entry: Entry, changing: Change) -> Rows:
 def _saved(folder: Path, entry: Entry, changing: Change, rows: Rows) -> list[Entry]:
     """A new segment of these rows; none without rows."""
     settings, numbers = changing.head.settings, _numbers(entry, changing)
-    with SegmentWriter(folder, settings.width, settings.ladder, settings.start) as writer:
+    with SegmentWriter(folder, settings.width, settings.ladder, settings.start, settings.coded) as writer:
         for start in range(0, len(rows), BLOCK):
             part = rows[start : start + BLOCK]
             known = changing.documents_of(numbers[part].tolist())

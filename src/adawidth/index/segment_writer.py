@@ -23,11 +23,13 @@ log = logging.getLogger("adawidth")
 class SegmentWriter:
     """Writes a segment, rows as they come, and is done with `finish`; the file counts for nothing until the manifest has its entry."""
 
-    def __init__(self, folder: Path, width: int, ladder: Sequence[int], start: int) -> None:
+    def __init__(self, folder: Path, width: int, ladder: Sequence[int], start: int, coded: int) -> None:
+        """`coded` coordinates go into codes that can be wide, `start` into others."""
         self._folder = folder
         self._width = width
         self._ladder = tuple(ladder)
         self._start = start
+        self._coded = coded
         self.path = folder / f"{uuid.uuid4().hex}.segment"
         self._file = self.path.open("xb")
         self._file.write(MAGIC)
@@ -69,10 +71,12 @@ class SegmentWriter:
         self._write_inverse(rows)
         self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._width)))
         with tempfile.TemporaryFile(dir=self._folder) as scratch:  # may be larger than memory
+            width = self._coded if codes.chosen(storage, count).wide else self._start
             for part in _parts(rows):
-                scratch.write(unit(part[:, : self._start]).data)
+                scratch.write(unit(part[:, :width]).data)
             scratch.flush()
-            built = codes.build(np.memmap(scratch, np.float32, "r", shape=(count, self._start)), storage, seed)
+            block = np.memmap(scratch, np.float32, "r", shape=(count, width))
+            built = codes.build(block, storage, seed, 2 if width > self._start else 4)
             if storage == "auto":
                 limits = f"flat (exact) up to {codes.SMALL}, then pq4, and from {codes.LARGE} on ivf where its lists pay"
                 log.info("storage %s for %d documents: %s", built.storage, count, limits)

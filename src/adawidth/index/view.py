@@ -176,10 +176,10 @@ class View(Stages):
 
     def _candidates(self, queries: Floats32, width: int, k: int, own: Rows | None) -> Rows:
         """At least the k best documents of every query, in any order, -1 where there are fewer. (Q, C)"""
-        prefix, found = queries[:, : self.manifest.head.settings.start], []
+        found = []
         for segment, first, allowed in zip(self.segments, self.firsts, self._allowed, strict=False):
             if self._coded(segment, width):
-                rows = segment.codes.search(prefix, min(k, len(segment)), allowed)
+                rows = segment.codes.search(queries[:, : segment.codes.width], min(k, len(segment)), allowed)
             else:
                 rows = self._best(segment, queries, width, min(k, len(segment)), allowed)
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
