@@ -16,7 +16,7 @@ from adawidth.training.taper import fit_taper
 from turns import recall
 
 START, K = 64, 10
-SAMPLE = 50_000  # documents that the taper is calibrated on
+SAMPLE = 200_000  # documents that the taper is calibrated on
 SHORTLISTS = (200, 250, 300, 400, 500, 600, 700, 850, 1_000, 1_200, 1_400, 1_700, 2_000, 3_000, 4_000, 6_000)
 SPARE = 0.004  # of recall, that the taper may lose of what a shortlist holds
 

@@ -1,6 +1,6 @@
 """The same 256 coordinates, the same exact answer: ours against graphs and inverted files, one query at a time, one thread.
 
-    python benchmarks/rivals.py [--documents 200000] [--ways hnswlib faiss_hnsw faiss_ivf faiss_panorama]
+    python benchmarks/rivals.py [--documents 200000 1000000] [--ways hnswlib faiss_hnsw faiss_ivf faiss_panorama]
 
 Ours is all of `searcher.search` on an index folder. Every way has its knobs set on other queries, to the least at which it keeps a
 recall@10 of .989 there, so as not to miss .98 on the queries that are timed, which are a little harder. Graphs are
@@ -25,7 +25,7 @@ from ours import K, Ours
 from turns import recall, summary, take
 
 WIDTH, QUERIES, EACH, WANTED, THREADS = 256, 400, 8, 0.989, 2
-EFS = (20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 800, 960, 1_280)
+EFS = (20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 800, 960, 1_280, 1_920, 2_560, 3_840)
 PROBES = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 Way = Callable[[np.ndarray], np.ndarray]
 
@@ -89,14 +89,12 @@ def faiss_panorama(rows: np.ndarray, try_all: Callable[[Iterable[tuple[float, Wa
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", type=int, default=200_000)
-    parser.add_argument("--ways", nargs="+", default=["hnswlib", "faiss_hnsw", "faiss_ivf", "faiss_panorama"])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "rivals.json")
-    options = parser.parse_args()
-    faiss.omp_set_num_threads(1)
-    vectors = synthetic.make(options.documents, WIDTH, QUERIES)
+MAKERS = {"hnswlib": hnswlib_way, "faiss_hnsw": faiss_hnsw, "faiss_ivf": faiss_ivf, "faiss_panorama": faiss_panorama}
+
+
+def measure(documents: int, rivals: Iterable[str]) -> dict[str, object]:
+    """All ways over so many documents."""
+    vectors = synthetic.make(documents, WIDTH, QUERIES)
     rows, queries, asked = vectors.documents.astype(np.float32), vectors.queries, vectors.others
     faiss.normalize_L2(rows)
     truth, known = (faiss.knn(x, rows, K, metric=faiss.METRIC_INNER_PRODUCT)[1] for x in (queries, asked))
@@ -112,7 +110,6 @@ def main() -> None:
 
         return try_all
 
-    makers = {"hnswlib": hnswlib_way, "faiss_hnsw": faiss_hnsw, "faiss_ivf": faiss_ivf, "faiss_panorama": faiss_panorama}
     ways: dict[str, Way] = {}
     built: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -120,26 +117,38 @@ def main() -> None:
             name, part = f"ours_{storage}", Path(folder) / storage
             ways[name] = made = Ours(part, synthetic.Vectors(vectors.documents, queries, asked), storage, known, WANTED)
             chosen[name], built[name] = [made.shortlist, made.quality], made.build_seconds
-        for name in options.ways:
+        for name in rivals:
             began = time.process_time()
-            ways[name] = makers[name](rows, tried(name))
+            ways[name] = MAKERS[name](rows, tried(name))
             built[name] = round(time.process_time() - began, 1)
             print(name, chosen[name], built[name], flush=True)
         recalls = {name: recall(way(queries), truth) for name, way in ways.items()}
         times = take({name: lambda i, way=way: way(queries[i : i + 1]) for name, way in ways.items()}, QUERIES // EACH, EACH)
     best = min(("ours_pq4", "ours_ivf"), key=lambda name: float(np.median(times[name])))
-    found = {
-        "documents": options.documents,
+    return {
+        "documents": documents,
+        "wanted": WANTED,
         "ours": best,
         "recall": recalls,
         "knob": chosen,
         "build_and_choose_processor_seconds": built,
         "single": summary(times, best),
     }
-    print(found)
-    cells = json.loads(options.out.read_text())["cells"] if options.out.exists() else {}
-    cells[str(options.documents)] = {"wanted": WANTED, **found}
-    options.out.write_text(json.dumps({"width": WIDTH, "k": K, "cells": cells}, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, nargs="+", default=[200_000, 1_000_000])
+    parser.add_argument("--ways", nargs="+", default=list(MAKERS))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "rivals.json")
+    options = parser.parse_args()
+    faiss.omp_set_num_threads(1)
+    for documents in options.documents:
+        found = measure(documents, options.ways)
+        print(found, flush=True)
+        cells = json.loads(options.out.read_text())["cells"] if options.out.exists() else {}
+        cells[str(documents)] = found
+        options.out.write_text(json.dumps({"width": WIDTH, "k": K, "cells": cells}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

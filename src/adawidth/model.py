@@ -18,7 +18,6 @@ from .formats import atomic_folder
 from .index import MemoryIndex, PrefixIndex
 from .index.fused import get_ready
 from .index.source import Source, of_vectors
-from .policies import base
 from .policies.choose import Policies, part_of
 from .policies.taper import LADDER
 from .rotation import Rotation
@@ -150,10 +149,15 @@ class AdaWidth:
             raise OptionError(f"keep {keep} is below {max(targets)}, the width that searches read to: keep at least {max(targets)}")
         with atomic_folder(path, force=force) as folder:
             self.save(folder / "model")
-            start, ladder = self.policies.choose().start, {*LADDER, *base.LADDER}
             made = PrefixIndex.create(
-                folder, self.rotation, start=start, ladder=ladder, target=min(targets), keep=keep, storage=storage
-            )  # fmt: skip
+                folder,
+                self.rotation,
+                start=self.policies.choose().start,
+                ladder=LADDER,
+                target=min(targets),
+                keep=keep,
+                storage=storage,
+            )
             with made as index:
                 index.write(of_vectors(given) if isinstance(given, Vectors) else given)
         return self.open(PrefixIndex(path))

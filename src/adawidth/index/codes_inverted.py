@@ -26,6 +26,7 @@ KEPT = 0.98  # … this share of what all lists give is found …
 MARGIN = 1.5  # … and so many times that number is scanned: queries lie further from documents than documents do
 MET = 4  # rows that are met for each that is asked for, at least
 FINER = 1.1  # steps of the search for that number
+AT_ONCE = 64  # lists copied
 ONE, MANY = 11, 13  # faiss' ways to scan that are the fastest for a single query and for a batch
 
 
@@ -73,8 +74,10 @@ class Lists(Codes):
         self._points = points(stored.levels)
         self._nearest = faiss.IndexFlatIP(stored.centres.shape[1])  # outlives the scanners
         self._nearest.add(stored.centres)
-        self._one = _scanner(stored, self._nearest, ONE)
-        self._many = _scanner(stored, self._nearest, MANY, self._one)
+        self._one = _filled(_scanner(stored, self._nearest, ONE), stored, self._nearest)
+        self._many = _scanner(stored, self._nearest, MANY)
+        self._many.replace_invlists(self._one.invlists, False)
+        self._many.ntotal = self._one.ntotal
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
@@ -183,21 +186,26 @@ def _coded(block: Block, centres: NDArray[np.float32], seed: int, bits: int) -> 
     return Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64))
 
 
-def _scanner(stored: Stored, nearest: Any, way: int, filled: Any = None) -> Any:
-    """faiss' index over the codes, by one way to scan; with the lists of `filled`, which must outlive it, or with its own."""
+def _scanner(stored: Stored, nearest: Any, way: int, held: Mapping[int, Rows] | None = None) -> Any:
+    """faiss' index over the codes, by one way to scan, with these rows in the lists of these numbers."""
     lists, width = stored.centres.shape
     meant = points(stored.levels)
     plain = taught(faiss.IndexIVFPQ(nearest, width, lists, len(meant), 4, faiss.METRIC_INNER_PRODUCT), meant)
-    order = np.argsort(stored.list_of, kind="stable")
-    ends = np.cumsum(np.bincount(stored.list_of, minlength=lists))
-    for place, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)) if filled is None else ():
-        rows = np.ascontiguousarray(order[begin:end], np.int64)
-        codes = np.ascontiguousarray(stored.codes[rows])
+    for place, rows in (held or {}).items():
+        codes = np.ascontiguousarray(stored.codes[rows])  # faiss gets its address
         plain.invlists.add_entries(place, len(rows), faiss.swig_ptr(rows), faiss.swig_ptr(codes))
-    plain.ntotal = len(stored.codes) if filled is None else 0
+        plain.ntotal += len(rows)
     scanner = faiss.IndexIVFPQFastScan(plain)
-    if filled is not None:
-        scanner.replace_invlists(filled.invlists, False)
-        scanner.ntotal = filled.ntotal
     scanner.implem = way
+    return scanner
+
+
+def _filled(scanner: Any, stored: Stored, nearest: Any) -> Any:
+    """With all rows, a few lists at a time: faiss copies the lists that a scanner is made of, and keeps both."""
+    order, lists = np.argsort(stored.list_of, kind="stable"), len(stored.centres)
+    rows_of = np.split(order, np.cumsum(np.bincount(stored.list_of, minlength=lists))[:-1])
+    for begin in range(0, lists, AT_ONCE):
+        some = _scanner(stored, nearest, ONE, dict(enumerate(rows_of[begin : begin + AT_ONCE], begin)))
+        scanner.invlists.merge_from(some.invlists, 0)
+    scanner.ntotal = len(stored.codes)
     return scanner

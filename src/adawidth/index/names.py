@@ -41,14 +41,18 @@ class Names(Vectors):
     def tie_rank(self) -> NDArray[np.int64]:
         """Orders rows as their ids, descending: merged from the segments' own orders."""
         rank = np.empty(self.firsts[-1], np.int64)
-        large = max(range(len(self.segments)), key=lambda place: len(self.segments[place]), default=0)
-        others = [row for place in range(len(self.segments)) if place != large for row in self._descending(place)]
+        if not self.segments:
+            return rank
+        large, *rest = sorted(range(len(self.segments)), key=lambda place: len(self.segments[place]), reverse=True)
+        others = [row for place in rest for row in self._descending(place).tolist()]
         if FEW * len(others) > len(rank):  # sorting runs that are sorted is merging them
-            rows = sorted([*self._descending(large), *others] if self.segments else [], key=self.ids.__getitem__, reverse=True)
+            rows = sorted([*self._descending(large).tolist(), *others], key=self.ids.__getitem__, reverse=True)
             rank[rows] = np.arange(len(rows))
             return rank
-        step, low, order = len(others) + 1, 0, self._descending(large) if self.segments else []
-        rank[order] = np.arange(1, len(order) + 1) * step  # numbers in between are left for the others
+        step, places = len(others) + 1, rank[self.firsts[large] : self.firsts[large + 1]]
+        np.multiply(self.segments[large].arrays["places"], step, out=places, dtype=np.int64)
+        places += step  # numbers before each are left for the others
+        low, order = 0, self._descending(large) if others else places[:0]
         for place, row in enumerate(sorted(others, key=self.ids.__getitem__, reverse=True)):
             low = bisect_left(order, True, lo=low, key=partial(self._before, row))
             rank[row] = low * step + place + 1
@@ -58,12 +62,12 @@ class Names(Vectors):
         """Whether a row's id comes before another's, descending."""
         return str(self.ids[row]) > str(self.ids[other])
 
-    def _descending(self, place: int) -> list[int]:
+    def _descending(self, place: int) -> Rows:
         """The rows of a segment in the order of their ids, descending."""
         places = self.segments[place].arrays["places"]
         order = np.empty(len(places), np.int64)
         order[places] = np.arange(len(places)) + self.firsts[place]
-        return order.tolist()
+        return order
 
 
 class Ids(Sequence[Id]):

@@ -136,12 +136,12 @@ class View(Stages):
         """Length of every document's prefix. (N,)"""
         self._check_width(width)
         if width not in self._norms:
-            ladder = self.manifest.head.settings.ladder
-            if width in ladder:
-                inverse = [segment.inverse[:, ladder.index(width)] for segment in self.segments]
-            else:
-                inverse = [inverse_norms(part, (width,))[:, 0] for part in self._scan()]
-            self._norms[width] = np.concatenate([np.empty(0, np.float32), *(np.reciprocal(part) for part in inverse)])
+            ladder, lengths, first = self.manifest.head.settings.ladder, np.empty(self.firsts[-1], np.float32), 0
+            stored = (segment.inverse[:, ladder.index(width)] for segment in self.segments) if width in ladder else None
+            for part in stored or (inverse_norms(rows, (width,))[:, 0] for rows in self._scan()):
+                np.reciprocal(part, out=lengths[first : first + len(part)])
+                first += len(part)
+            self._norms[width] = lengths
         return self._norms[width]
 
     def block_norms(self, begin: int, end: int, *, centred: bool = False) -> Floats32:
