@@ -186,9 +186,12 @@ def searching() -> str:
     parts = ["## Searching", "", "One thread; microseconds of processor time a query: medians over turns, as are the ratios."]
     parts += ["Vectors as benchmarks/synthetic.py makes them, with the spectrum and the neighbourhoods of real ones.", ""]
     if rescoring := result("rescoring"):
-        head = {"width": "D", "mean_width": "mean width", "recall_of_widened": "recall@10", "taper_us": "taper", "numpy_us": "NumPy",
-                "numpy_over_taper": "ratio", "router_us": "router", "numpy_sklearn_us": "NumPy, scikit-learn",
-                "numpy_sklearn_over_router": "ratio"}  # fmt: skip
+        head = {
+            "width": "D", "mean_width": "mean width", "recall_of_widened": "recall@10", "taper_us": "taper",
+            "numpy_half_us": "NumPy, the same rows", "numpy_half_over_taper": "ratio",
+            "numpy_us": "NumPy, float32 rows", "numpy_over_taper": "ratio",
+            "router_us": "router", "numpy_sklearn_us": "NumPy, scikit-learn", "numpy_sklearn_over_router": "ratio",
+        }  # fmt: skip
         parts += ["`python benchmarks/rescoring.py`: 500 given candidates to the best 10.", ""]
         parts += [table(head.values(), [[row[key] for key in head] for row in rescoring["results"]]), ""]
     if latency := result("latency"):
@@ -204,6 +207,23 @@ def searching() -> str:
         parts += [f"`python benchmarks/latency.py`: width {latency['width']:,}, all of `searcher.search` on an index folder against faiss'"]
         parts += [f"exact `IndexFlatIP` at full width; recall is of its answer, batches are of {latency['batch']}, bytes are of a document"]
         parts += ["(in memory: its codes).", "", table(head, rows), ""]
+    if codes := result("codes"):
+        ways = list(next(iter(codes["cells"].values()))["80"])
+        lists = list(next(iter(codes["cells"].values()))["80"][ways[0]])
+        parts += [f"`{codes['command']}`: share of the exact top 10 at a target width that is among the best 100, 200 and 500 by codes"]
+        parts += ["of 32 bytes; PCA, test queries, mean of the collections and encoders that are so wide.", ""]
+        targets = sorted({int(target) for cell in codes["cells"].values() for target in cell})
+        rows = []
+        for target in targets:
+            held = [cell[str(target)] for cell in codes["cells"].values() if str(target) in cell]
+            rows.append([target, *(f"{mean(row[way][n] for row in held):.4f}" for way in ways for n in lists)])
+        parts += [table(["target", *(f"{way}, {n}" for way in ways for n in lists)], rows), ""]
+    if resident := result("resident"):
+        sizes = " and ".join(f"{size:,}" for size in resident["documents"])
+        parts += [f"`{resident['command']}`: bytes of memory a document takes in a process that searches, from the difference of {sizes}"]
+        parts += [f"documents of width {resident['width']}; pages of files are not counted, 8 bytes to order equal scores by id are.", ""]
+        rows = [[storage, row["codes"], row["resident"]] for storage, row in resident["bytes_per_document"].items()]
+        parts += [table(["codes", "their bytes", "all that is held"], rows), ""]
     if rivals := result("rivals"):
         parts += [f"`python benchmarks/rivals.py`: {rivals['width']} coordinates; every way with its knobs at the least that kept a recall"]
         parts += ["wanted on other queries, or at their most where none did.", ""]

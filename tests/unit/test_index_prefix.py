@@ -212,7 +212,7 @@ def test_keep_cuts_and_wider_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "coded"), [({}, 32), ({"target": 48}, 32), ({"target": 47}, 16), ({"keep": 48}, 32), ({"keep": 47}, 16)]
+    ("options", "coded"), [({}, 32), ({"target": 32}, 32), ({"target": 31}, 16), ({"keep": 32}, 32), ({"keep": 31}, 16)]
 )
 def test_codes_reach_further_where_searches_do(tmp_path: Path, options: dict[str, int], coded: int) -> None:
     index = empty(tmp_path / "i", start=16, storage="pq4", **options)
@@ -228,7 +228,7 @@ def test_codes_reach_further_where_searches_do(tmp_path: Path, options: dict[str
 def test_an_index_of_the_first_version_is_read(tmp_path: Path) -> None:
     """Its head does not say how many coordinates were coded: as many as the start width has."""
     path = tmp_path / "i"
-    index = empty(path, storage="pq4")
+    index = empty(path, storage="pq4", target=48)
     fill(index)
     before = ids(index.view, index.view.search(QUERIES, 32, 20).candidates)
     index.close()

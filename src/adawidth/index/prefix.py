@@ -41,7 +41,6 @@ log = logging.getLogger("adawidth")
 MODEL = "model"
 STORAGES = ("auto", "flat", "int8", "pq4", "ivf")
 SEED = 0  # of the codes
-FAR = 3  # times the start width: for targets from there on, two bits a coordinate of twice as many beat four bits a coordinate
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
 
 
@@ -88,7 +87,7 @@ class PrefixIndex:
             raise OptionError(f"there is no storage {storage!r}; there are {', '.join(STORAGES)}")
         widths = (*sorted({m for m in ladder if m < width}), width)
         checksums = {file.name: zlib.crc32(file.read_bytes()) for file in sorted((folder / MODEL).iterdir())}
-        coded = 2 * start if min(target or width, width) >= FAR * start else start
+        coded = 2 * start if min(target or width, width) >= 2 * start else start
         Manifest.create(folder, Settings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums))
         return cls(folder)
 

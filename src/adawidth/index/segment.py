@@ -129,7 +129,8 @@ class Segment:
         self.total: NDArray[np.float64] = self.arrays["total"]
         if (np.diff(self.numbers) <= 0).any() or [self.numbers[0], self.numbers[-1]] != [entry.first, entry.last]:
             raise self._damaged(f"the documents' numbers do not ascend from {entry.first} to {entry.last}")
-        self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked
+        self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked …
+        self.unchecked = True  # … and whether there are any
 
     def __len__(self) -> int:
         return self.entry.rows
@@ -170,11 +171,6 @@ class Segment:
         alive[self.rows_of(removed)] = False
         return alive
 
-    @property
-    def unchecked(self) -> bool:
-        """Whether there are rows that no one has checked yet."""
-        return bool(self._unread.any())
-
     def check(self, rows: Rows | None = None) -> None:
         """Refuses damaged rows: of all blocks, or of those that these rows lie in, that were not checked before."""
         blocks = self._unread if rows is None else self._unread[rows // CHECKED]
@@ -186,6 +182,7 @@ class Segment:
                 first = block * CHECKED
                 raise self._damaged(f"rows {first} to {min(first + CHECKED, len(self)) - 1} do not have their checksum")
             self._unread[block] = False
+        self.unchecked = bool(self._unread.any())
 
     def check_widths(self, width: int, ladder: int) -> None:
         """Refuses rows of another width, or with lengths at another number of widths, than the manifest says."""
