@@ -30,7 +30,7 @@ SMALLEST_WIDTH = 32
 def unit(x: Floats) -> NDArray[np.float32]:
     """Rows of `x` as float32 of length one; a zero row stays zero."""
     x = np.asarray(x, np.float32)
-    norms = np.linalg.norm(x, axis=-1, keepdims=True)
+    norms = np.sqrt(np.add.reduce(x * x, axis=-1, keepdims=True))
     return np.asarray(x / np.maximum(norms, 1e-12), np.float32)
 
 
@@ -104,9 +104,11 @@ class Vectors:
     def _check_rows(self) -> None:
         longest, shortest = 0.0, np.inf
         for start in range(0, len(self), BLOCK):
-            with np.errstate(over="ignore"):
-                block = np.asarray(self.values[start : start + BLOCK], np.float32)
-                norms = np.sqrt(np.einsum("nd,nd->n", block, block))
+            block = self.values[start : start + BLOCK]
+            if block.dtype != np.float32:
+                with np.errstate(over="ignore"):
+                    block = np.asarray(block, np.float32)
+            norms = np.sqrt(np.einsum("nd,nd->n", block, block))
             low, high = float(norms.min()), float(norms.max())
             if not (low > 0 and high < np.inf):  # NaN is neither
                 self._refuse(start, norms)

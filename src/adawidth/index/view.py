@@ -45,6 +45,7 @@ class View(Stages):
         self.checked = False  # whether all documents' texts have been read and found sound
         self._allowed = self._masks(self.alive)
         self._filters: dict[str, list[Bools | None]] = {}
+        self._scans: dict[int, int] = {}  # bytes, by width
         self._norms: dict[int, Floats32] = {}
         self._blocks: dict[tuple[int, int, bool], Floats32] = {}
 
@@ -129,8 +130,10 @@ class View(Stages):
 
     def bytes_read(self, width: int, coordinates: Rows) -> Rows:
         """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
-        scan = sum(segment.codes.scan_bytes if self._coded(segment, width) else 2 * width * len(segment) for segment in self.segments)
-        return round(scan) + 2 * coordinates
+        if width not in self._scans:
+            parts = (segment.codes.scan_bytes if self._coded(segment, width) else 2 * width * len(segment) for segment in self.segments)
+            self._scans[width] = round(sum(parts))
+        return self._scans[width] + 2 * coordinates
 
     def norms(self, width: int) -> Floats32:
         """Length of every document's prefix. (N,)"""
