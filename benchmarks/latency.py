@@ -49,7 +49,7 @@ def measure(documents: int, stretch: float, storages: list[str]) -> list[dict[st
             single = take({"ours": lambda i: ours(singles[i]), "faiss": lambda i: flat.search(singles[i], K)}, TURNS, EACH)
             batch = take({"ours": lambda i: ours(batches[i]), "faiss": lambda i: flat.search(batches[i], K)}, BATCH_TURNS)
         found = {
-            "documents": documents, "stretch": stretch, **facts,
+            "documents": documents, "stretch": stretch, "wanted": WANTED, **facts,
             "single": summary(single, "ours"), "batch": summary(batch, "ours", BATCH),
         }  # fmt: skip
         print(found, flush=True)

@@ -60,10 +60,14 @@ class Ours:
 
     def _choose(self, asked: np.ndarray, truth: np.ndarray, wanted: float) -> tuple[int, float, float]:
         qualities = sorted({float(quality) for quality in self.model.policies.taper.curves[0][0].quality if quality > 0.8})
+        held: dict[int, float] = {}
         for self.shortlist in SHORTLISTS:
             self.quality = 1.0
-            if recall(self(asked), truth) >= min(1.0, wanted + SPARE):
+            held[self.shortlist] = recall(self(asked), truth)
+            if held[self.shortlist] >= min(1.0, wanted + SPARE):
                 break
+        else:  # the taper itself does not keep so much: what is wanted, without anything to spare
+            self.shortlist = next((size for size, kept in held.items() if kept >= wanted), self.shortlist)
         for self.quality in qualities:
             kept = recall(self(asked), truth)
             if kept >= wanted:

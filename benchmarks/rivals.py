@@ -26,7 +26,7 @@ from turns import recall, summary, take
 
 WIDTH, QUERIES, EACH, WANTED, THREADS = 256, 400, 8, 0.989, 2
 EFS = (20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 800, 960, 1_280, 1_920, 2_560, 3_840)
-PROBES = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+PROBES = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024)
 Way = Callable[[np.ndarray], np.ndarray]
 
 

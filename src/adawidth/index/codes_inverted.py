@@ -16,7 +16,8 @@ from ..data import BLOCK, Rows
 from ..errors import ArtifactError
 from . import codes_kernels
 from .codes_base import SAMPLE, Array, Block, Codes, Mask, checked, sample, selector
-from .codes_fourbit import FEW, checked_levels, code_bytes, edges, fitted_levels, points, random_turn, table, taught
+from .codes_fourbit import FEW
+from .codes_levels import checked_levels, code_bytes, edges, fitted_levels, points, random_turn, table, taught
 
 LIST_SAMPLE = 64  # rows a list that the lists are learned from
 TRIED = 200  # documents that stand in for queries when the number of lists to scan is chosen …
