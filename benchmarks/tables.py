@@ -42,8 +42,8 @@ def number(values: list[float]) -> str:
 def rotations() -> str:
     cells = result("rotations")["cells"]
     parts = ["## Rotations", "", "Test nDCG@10, every document ranked, mean ± sd over seeds. Choices were made on dev inside `fit`.", ""]
-    parts += ["`python benchmarks/rotations.py ../shared/datasets`, when `fit` learned from train queries alone: it now learns once more"]
-    parts += ["from train and dev queries together, which is in no table but that of the methods side by side.", ""]
+    parts += ["`python benchmarks/rotations.py ../shared/datasets`. With labels, the rows of wordllama and docstrings are from when `fit` learned"]
+    parts += ["from train queries alone; it now learns once more from train and dev queries together, as in the other rows.", ""]
     for place in dict.fromkeys(name.rsplit("/", 2)[0] for name in cells):
         widths = list(next(cell["all"] for name, cell in cells.items() if name.startswith(f"{place}/")))
         rows = []
@@ -246,7 +246,8 @@ def searching() -> str:
             for cell in growth["cells"].values()
         ]  # fmt: skip
         parts += [f"`python benchmarks/growth.py`: the {growth['candidates']} best by four-bit codes of {growth['width']} coordinates."]
-        parts += ["p99 is of means of four queries in a row.", "", table(head, rows), ""]
+        notes = [f"{cell['documents']:,}: {cell['note']}." for cell in growth["cells"].values() if "note" in cell]
+        parts += ["p99 is of means of four queries in a row.", "", table(head, rows), "", *notes, ""]
         parts += ["![How the scan grows](../docs/figures/growth.svg)", ""]
     return "\n".join(parts)
 
