@@ -42,8 +42,8 @@ def number(values: list[float]) -> str:
 def rotations() -> str:
     cells = result("rotations")["cells"]
     parts = ["## Rotations", "", "Test nDCG@10, every document ranked, mean ± sd over seeds. Choices were made on dev inside `fit`.", ""]
-    parts += ["`python benchmarks/rotations.py ../shared/datasets`. With labels, the rows of wordllama and docstrings are from when `fit` learned"]
-    parts += ["from train queries alone; it now learns once more from train and dev queries together, as in the other rows.", ""]
+    parts += ["`python benchmarks/rotations.py ../shared/datasets`. With labels, the rows of wordllama and docstrings are from when `fit`"]
+    parts += ["learned from train queries alone; it now learns once more from train and dev queries together, as in the other rows.", ""]
     for place in dict.fromkeys(name.rsplit("/", 2)[0] for name in cells):
         widths = list(next(cell["all"] for name, cell in cells.items() if name.startswith(f"{place}/")))
         rows = []
