@@ -1,6 +1,11 @@
 """A small index on disk, made without a fit: documents of width 64 with titles, texts and metadata."""
 
+import json
+import sqlite3
+import zlib
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,3 +50,17 @@ def fill(index: PrefixIndex) -> None:
 def kept(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
     """What an index keeps of an encoder's vectors."""
     return ROTATION.apply(values, width).astype(np.float16).astype(np.float32)
+
+
+def head_of(folder: Path) -> dict[str, Any]:
+    """What the manifest says of the whole index."""
+    with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
+        return json.loads(db.execute("SELECT value FROM head").fetchone()[0])
+
+
+def write_head(folder: Path, head: dict[str, Any]) -> None:
+    """Another head for a manifest, with a right checksum."""
+    with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
+        text, segments = json.dumps(head), [row[0] for row in db.execute("SELECT value FROM segments ORDER BY name")]
+        db.execute("UPDATE head SET value = ?, checksum = ?", (text, zlib.crc32("\0".join([text, *segments]).encode())))
+        db.commit()

@@ -93,6 +93,12 @@ def test_levels_of_another_number_are_refused(built: dict[str, Codes], levels: n
         Codes.of("pq4", {**built["pq4"].arrays(), "levels": levels})
 
 
+def test_pairs_of_an_odd_width_are_refused() -> None:
+    arrays = build(block_of(0, 100, 47), "pq4", seed=0).arrays()
+    with pytest.raises(ArtifactError, match="4 levels for each of 47 coordinates"):
+        Codes.of("pq4", {**arrays, "levels": arrays["levels"][:, :4]})
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("part", [0.9, 0.3, 0.06, 0.04, 0.01])
 def test_a_filter_costs_no_recall(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, way: str, part: float) -> None:

@@ -1,4 +1,4 @@
-"""Damaged and crafted index folders: an error that names the file, or the right answer; never a crash, never a wrong answer."""
+"""Damaged, crafted and older index folders: an error that names the file, or the right answer; never a crash, never a wrong answer."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_index import DOCUMENTS, ROTATION, kept, vectors
+from small_index import DOCUMENTS, ROTATION, empty, fill, head_of, kept, vectors, write_head
 
 from adawidth.errors import AdaWidthError, ArtifactError, DataError
 from adawidth.index import PrefixIndex
@@ -236,15 +236,22 @@ def test_a_manifest_with_other_tables_is_refused(filled: Path, statement: str) -
     ],
 )
 def test_a_crafted_head_with_a_right_checksum(filled: Path, key: str, value: object, message: str) -> None:
-    db = sqlite3.connect(filled / "manifest.sqlite")
-    head = json.loads(db.execute("SELECT value FROM head").fetchone()[0])
-    text = json.dumps({**head, key: value})
-    segments = [row[0] for row in db.execute("SELECT value FROM segments ORDER BY name")]
-    db.execute("UPDATE head SET value = ?, checksum = ?", (text, zlib.crc32("\0".join([text, *segments]).encode())))
-    db.commit()
-    db.close()
+    write_head(filled, {**head_of(filled), key: value})
     with pytest.raises(ArtifactError, match=message):
         answers(filled)
+
+
+def test_an_index_of_the_first_version_is_read(tmp_path: Path) -> None:
+    """Its head does not say how many coordinates were coded: as many as the start width has."""
+    path = tmp_path / "i"
+    with empty(path, storage="pq4", target=48) as index:
+        fill(index)
+    before, head = answers(path), head_of(path)
+    assert head["settings"].pop("coded") == 32
+    write_head(path, {**head, "version": 1})
+    assert answers(path) == before
+    with PrefixIndex(path) as index:
+        assert index.facts()["coded"] == 32
 
 
 def test_crafted_manifests_with_right_checksums(three: Path) -> None:

@@ -1,14 +1,10 @@
 """PrefixIndex: what is added is found, with everything that is known of it; what is removed is not; commits are whole."""
 
-import json
 import logging
 import os
 import shutil
-import sqlite3
 import tempfile
 import threading
-import zlib
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -223,25 +219,6 @@ def test_codes_reach_further_where_searches_do(tmp_path: Path, options: dict[str
     wanted = brute(index.view, QUERIES, index.view.width, 3)
     found = sum(len({*best} & {*row}) for best, row in zip(wanted, ids(index.view, hits.rows), strict=True))
     assert found >= 0.9 * 3 * len(QUERIES)
-
-
-def test_an_index_of_the_first_version_is_read(tmp_path: Path) -> None:
-    """Its head does not say how many coordinates were coded: as many as the start width has."""
-    path = tmp_path / "i"
-    index = empty(path, storage="pq4", target=48)
-    fill(index)
-    before = ids(index.view, index.view.search(QUERIES, 32, 20).candidates)
-    index.close()
-    with closing(sqlite3.connect(path / "manifest.sqlite")) as db:
-        head = json.loads(db.execute("SELECT value FROM head").fetchone()[0])
-        assert head["settings"].pop("coded") == 32
-        text = json.dumps({**head, "version": 1})
-        segments = [row[0] for row in db.execute("SELECT value FROM segments ORDER BY name")]
-        db.execute("UPDATE head SET value = ?, checksum = ?", (text, zlib.crc32("\0".join([text, *segments]).encode())))
-        db.commit()
-    with PrefixIndex(path) as old:
-        assert ids(old.view, old.view.search(QUERIES, 32, 20).candidates) == before
-        assert old.facts()["coded"] == 32
 
 
 def test_auto_says_what_it_picked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
