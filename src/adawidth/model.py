@@ -149,16 +149,10 @@ class AdaWidth:
             raise OptionError(f"keep {keep} is below {max(targets)}, the width that searches read to: keep at least {max(targets)}")
         with atomic_folder(path, force=force) as folder:
             self.save(folder / "model")
-            made = PrefixIndex.create(
-                folder,
-                self.rotation,
-                start=self.policies.choose().start,
-                ladder=LADDER,
-                target=min(targets),
-                keep=keep,
-                storage=storage,
-            )
-            with made as index:
+            start, target = self.policies.choose().start, min(targets)
+            with PrefixIndex.create(
+                folder, self.rotation, start=start, ladder=LADDER, target=target, keep=keep, storage=storage
+            ) as index:  # fmt: skip
                 index.write(of_vectors(given) if isinstance(given, Vectors) else given)
         return self.open(PrefixIndex(path))
 
