@@ -218,9 +218,11 @@ def searching() -> str:
             held = [cell[str(target)] for cell in codes["cells"].values() if str(target) in cell]
             rows.append([target, *(f"{mean(row[way][n] for row in held):.4f}" for way in ways for n in lists)])
         parts += [table(["target", *(f"{way}, {n}" for way in ways for n in lists)], rows), ""]
-        parts += ["nDCG@10 of every document ranked at full width, and of an index on disk by its storage, the taper at quality .99:", ""]
-        ways = list(next(iter(codes["ndcg"].values())))
-        parts += [table(["", *ways], [[name, *(f"{row[way]:.4f}" for way in ways)] for name, row in codes["ndcg"].items()]), ""]
+    if storages := result("storages"):
+        parts += [f"`{storages['command']}`: nDCG@10 of every document ranked at full width, and of an index on disk by its storage,"]
+        parts += ["searched by the taper at quality .99; PCA, test queries.", ""]
+        ways = list(next(iter(storages["cells"].values())))
+        parts += [table(["", *ways], [[name, *(f"{row[way]:.4f}" for way in ways)] for name, row in storages["cells"].items()]), ""]
     if resident := result("resident"):
         sizes = " and ".join(f"{size:,}" for size in resident["documents"])
         parts += [f"`{resident['command']}`: bytes of memory a document takes in a process that searches, from the difference of {sizes}"]
