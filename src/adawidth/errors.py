@@ -20,6 +20,10 @@ class ArtifactError(AdaWidthError):
     """A model or index folder that is missing, damaged, newer than this version, or does not fit."""
 
 
+class UnknownOutcomeError(AdaWidthError):
+    """A change of an index of which it is not known whether it was written: an error came while the disk was to take it."""
+
+
 class LeakError(AdaWidthError):
     """Test queries were about to be fitted on."""
 

@@ -173,8 +173,12 @@ def test_a_lost_log_is_noticed(filled: Path, tmp_path: Path) -> None:
             shutil.copy(before / name, filled / name)
     with pytest.raises(ArtifactError, match=r"manifest.sqlite: damaged: it is at commit 1, but commit 2 was made; .*adawidth repair"):
         PrefixIndex(filled)
-    repair(filled)
-    assert len(PrefixIndex(filled)) == DOCUMENTS
+    orphan = ({file.name for file in filled.glob("*.segment")} - {file.name for file in before.glob("*.segment")}).pop()
+    assert repair(filled, dry_run=True).aside == repair(filled).aside == [orphan]
+    with PrefixIndex(filled) as index:
+        assert len(index) == DOCUMENTS
+        index.add(vectors(1, seed=4), ["later"])
+    assert (filled / "aside" / orphan).exists(), "the only copy of documents that were acknowledged"
 
 
 def test_a_damaged_copy_of_the_model_is_named(filled: Path) -> None:

@@ -106,18 +106,26 @@ def snapshot(
         _report(opened, {"snapshot": str(out)}, f"written: {out}", as_json)
 
 
-def repair(path: IndexPath, as_json: AsJson = False) -> None:
-    """Examine an index to the last byte, and save all that can be saved of damaged files."""
+def repair(
+    path: IndexPath,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check every byte of an index, and save all that can be saved of damaged files; nothing is deleted."""
     from ..index.repair import repair as repaired
 
-    done = repaired(path)
+    done = repaired(path, dry_run=dry_run)
     if as_json:
-        emit({"index": str(path), "segments": list(done.segments), "saved": done.saved, "lost": list(done.lost)})
+        counts = {"segments": list(done.segments), "saved": done.saved, "lost": list(done.lost), "aside": list(done.aside)}
+        emit({"index": str(path), "dry_run": dry_run, **counts})
         return
-    if not done.segments:
+    would = "would be " if dry_run else ""
+    if done.segments:
+        say(f"damaged: {', '.join(done.segments)}; {done.saved:,} documents {would}saved, {len(done.lost):,} {would}lost")
+    else:
         say("nothing is damaged")
-        return
-    say(f"damaged: {', '.join(done.segments)}; {done.saved:,} documents saved, {len(done.lost):,} lost")
+    if done.aside:
+        say(f"{would}moved to {path / 'aside'}: {', '.join(done.aside)}")
     for identifier in done.lost:
         say(identifier)
 

@@ -1,8 +1,12 @@
 """One change of an index: what it adds and removes becomes visible at its end, all of it, or never.
 
 The order is what makes this so: segment files are written and synced first, under names that nothing knows; then one SQLite
-transaction makes them known, with their documents and the removals. A process that dies in between leaves files that the
-next writer sweeps away.
+transaction makes them known, with their documents and the removals.
+
+A process that dies in between leaves segment files that no manifest knows. Such a file may still come to life: a writer that is
+killed while SQLite syncs its log leaves a whole commit there, which others do not see as long as a reader keeps the log's shared
+memory, and which SQLite brings back when all have ended. A later commit overwrites it. So files are swept only after a commit
+of one's own: then no commit but the last can ever be seen again.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from . import lock
 from .manifest import Document, Manifest, checksum_of, packed, parts
 from .segment import NAME, Entry
 
+ASIDE = "aside"  # where `repair` moves files that hold what it could not save
 PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
@@ -72,11 +77,11 @@ class Change(Manifest):
         kept = [entry for entry in self.segments if entry.name not in names]
         self.segments = tuple(sorted((*kept, *new), key=lambda entry: entry.first))
 
-    def commit(self) -> None:
-        """Makes the change visible, and waits until the disk has it. No change: no commit."""
+    def commit(self) -> bool:
+        """Makes the change visible, and waits until the disk has it. No change: no commit, and False."""
         if (self.head, self.segments) == self._before:
             self.rollback()
-            return
+            return False
         self.head = replace(self.head, commit=self.head.commit + 1)
         before, after = ({entry.name: entry for entry in segments} for segments in (self._before[1], self.segments))
         with self._told():
@@ -90,6 +95,15 @@ class Change(Manifest):
         with suppress(sqlite3.Error):  # readers of older commits, or a full disk, may keep the log from being emptied: the next time then
             self._db.execute("PRAGMA busy_timeout = 0")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return True
+
+    def commit_nothing(self) -> None:
+        """A commit that changes nothing but overwrites what a dead writer may have left in the log; then the transaction goes on."""
+        with self._told():
+            (turn,) = self._db.execute("PRAGMA user_version").fetchone()  # means nothing; SQLite writes no page that stays the same
+            self._db.execute(f"PRAGMA user_version = {(turn + 1) % 2**31}")
+            self._db.execute("COMMIT")
+            self._db.execute("BEGIN IMMEDIATE")
 
     def rollback(self) -> None:
         """Takes everything back."""
@@ -112,13 +126,15 @@ class Change(Manifest):
 def change(folder: Path, *, mending: bool = False) -> Iterator[Change]:
     """`with change(folder) as changing: …` commits when the block ends well and takes everything back when it does not.
 
-    `mending` takes the manifest as it is where commits of it are lost.
+    `mending` takes the manifest as it is where commits of it are lost, and sets unknown files aside instead of removing them.
     """
     with lock.held(folder) as handle, Change(folder, mending=mending) as changing:
-        sweep(folder, changing.segments)
+        if unknown(folder, changing.segments):
+            changing.commit_nothing()
+            sweep(folder, changing.segments, aside=mending)
         try:
             yield changing
-            changing.commit()
+            committed = changing.commit()
         except OSError as error:
             changing.rollback()
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None)  # NumPy's short writes carry no number
@@ -128,15 +144,28 @@ def change(folder: Path, *, mending: bool = False) -> Iterator[Change]:
             changing.rollback()
             raise
         lock.note(handle, changing.head.commit)
-        sweep(folder, changing.segments)
+        if committed:
+            sweep(folder, changing.segments, aside=mending)
 
 
-def sweep(folder: Path, segments: Sequence[Entry]) -> None:
-    """Removes the segment files that the manifest does not know: of writers that did not get to their end, and replaced ones."""
+def unknown(folder: Path, segments: Sequence[Entry]) -> list[Path]:
+    """The segment files that the manifest does not know: of writers that did not get to their end, and replaced ones."""
     known = {entry.name for entry in segments}
-    for file in folder.iterdir():
-        if NAME.fullmatch(file.name) and file.name not in known:
-            file.unlink(missing_ok=True)
+    return [file for file in folder.iterdir() if NAME.fullmatch(file.name) and file.name not in known]
+
+
+def sweep(folder: Path, segments: Sequence[Entry], *, aside: bool = False) -> None:
+    """Removes the segment files that the manifest does not know, or moves them to a folder `aside`.
+
+    Only after a commit of one's own, under the lock. The commit stands whatever becomes of the files: the next one sweeps again.
+    """
+    for file in unknown(folder, segments):
+        with suppress(OSError):
+            if aside:
+                (folder / ASIDE).mkdir(exist_ok=True)
+                file.rename(folder / ASIDE / file.name)
+            else:
+                file.unlink(missing_ok=True)
 
 
 def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:

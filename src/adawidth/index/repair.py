@@ -2,6 +2,7 @@
 
 Of a segment only the rows can't be made again: lengths and codes follow from them, numbers and ids stand in the manifest too. So
 every row whose block has its checksum is saved. A damaged manifest can't be mended: that is what snapshots are for.
+Nothing is deleted: damaged files, and segments that the manifest does not know, are moved to a folder `aside`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from ..data import BLOCK, Rows
 from ..errors import AdaWidthError
 from ..formats.files import StrPath
-from .commit import Change, change
+from .commit import Change, change, unknown
 from .manifest import Manifest
 from .prefix import SEED, check_folder, check_model
 from .segment import Entry, Segment
@@ -29,6 +30,7 @@ class Repair:
     segments: Sequence[str]  # files that were damaged
     saved: int  # documents that were read back from them
     lost: Sequence[str]  # ids of the documents that could not be; add them again
+    aside: Sequence[str] = ()  # files that were moved to the folder `aside`
 
 
 def examine(path: StrPath) -> list[str]:
@@ -41,40 +43,56 @@ def examine(path: StrPath) -> list[str]:
     return [line for line in found if line]
 
 
-def repair(path: StrPath) -> Repair:
-    """Writes damaged segments anew, without the rows that are lost, in one commit."""
+def repair(path: StrPath, *, dry_run: bool = False) -> Repair:
+    """Rewrites damaged segments without the rows that are lost, in one commit; with `dry_run` says what that would do.
+
+    What was damaged is kept in the folder `aside`, for whoever may read more of it.
+    """
     folder = Path(path)
     check_folder(folder)
-    saved, lost, names = 0, list[str](), list[str]()
+    with Manifest(folder, mending=True) as manifest:
+        plan = _plan(folder, manifest)
+    if dry_run:
+        return plan
     with change(folder, mending=True) as changing:
-        changing.check()
-        check_model(folder, changing.head.settings)
-        for entry in [entry for entry in changing.segments if _problem(folder, entry)]:
+        for entry in [entry for entry in changing.segments if entry.name in plan.segments]:
             sound, gone = _rows(folder, entry, changing)
-            ids = changing.documents_of(gone.tolist())
             new = _saved(folder, entry, changing, sound)
             changing.forget(gone.tolist())
             changing.replace([entry], new)
-            names.append(entry.name)
-            saved += len(sound)
-            lost += [ids[number].id for number in gone.tolist()]
-    return Repair(names, saved, lost)
+    return plan
 
 
-def _rows(folder: Path, entry: Entry, changing: Change) -> tuple[Rows, Rows]:
+def _plan(folder: Path, manifest: Manifest) -> Repair:
+    """What is damaged, and what can be saved of it. Refuses where the manifest itself or the model is damaged."""
+    manifest.check()
+    check_model(folder, manifest.head.settings)
+    saved, lost = 0, list[str]()
+    damaged = [entry for entry in manifest.segments if _problem(folder, entry)]
+    for entry in damaged:
+        sound, gone = _rows(folder, entry, manifest)
+        known = manifest.documents_of(gone.tolist())
+        saved += len(sound)
+        lost += [known[number].id for number in gone.tolist()]
+    names = [entry.name for entry in damaged]
+    there = [name for name in names if (folder / name).exists()]
+    return Repair(names, saved, lost, sorted([*there, *(file.name for file in unknown(folder, manifest.segments))]))
+
+
+def _rows(folder: Path, entry: Entry, manifest: Manifest) -> tuple[Rows, Rows]:
     """Which rows of a segment hold documents that can be saved, and the numbers of those that can't."""
-    numbers = _numbers(entry, changing)
-    alive = ~np.isin(numbers, changing.removed, assume_unique=True)
+    numbers = _numbers(entry, manifest)
+    alive = ~np.isin(numbers, manifest.removed, assume_unique=True)
     sound = np.zeros(len(numbers), np.bool_)
     if len(numbers) == entry.rows and (folder / entry.name).exists():
         sound = Segment(folder, entry, rows_only=True).sound()
     return np.flatnonzero(alive & sound), numbers[alive & ~sound]
 
 
-def _numbers(entry: Entry, changing: Change) -> Rows:
+def _numbers(entry: Entry, manifest: Manifest) -> Rows:
     """The numbers of a segment's documents, in row order, from the manifest: it has those that are there and those removed."""
-    there = changing.matching("number BETWEEN ? AND ?", (entry.first, entry.last))
-    gone = changing.removed[(changing.removed >= entry.first) & (changing.removed <= entry.last)]
+    there = manifest.matching("number BETWEEN ? AND ?", (entry.first, entry.last))
+    gone = manifest.removed[(manifest.removed >= entry.first) & (manifest.removed <= entry.last)]
     return np.sort(np.concatenate([there, gone]))
 
 

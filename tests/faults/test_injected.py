@@ -1,0 +1,22 @@
+"""No document is lost, whatever a system call answers: the cases that once lost some, and a sweep over all calls of all verbs."""
+
+from typing import Any
+
+import pytest
+
+LOG = "manifest.sqlite-wal"
+SYNCS = (1, 2)  # of the log in one commit: of its header, then of the transaction
+
+
+def case(verb: str, call: str, part: str, at: int, error: str, readers: int = 1, followers: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"verb": verb, "call": call, "part": part, "at": at, "error": error, "readers": readers, "followers": list(followers)}
+
+
+@pytest.mark.parametrize("verb", ["add", "update", "remove", "compact"])
+def test_a_writer_killed_in_its_commit_under_a_reader(tried: Any, verb: str) -> None:
+    """The log holds the dead writer's commit, the reader's shared memory does not: later writers see the old state, and when
+    all have ended SQLite brings the commit back. Its segment must still be there."""
+    followers = [(), ("refused",), ("refused", "refused"), ("add",), ("refused", "add"), ("add", "refused")]
+    for result in tried([case(verb, "fdatasync", LOG, at, "KILL", 1, ones) for at in SYNCS for ones in followers]):
+        assert result["said"] == "killed"
+        assert result["problems"] == [], result
