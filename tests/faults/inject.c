@@ -17,7 +17,7 @@ static char armed_call[32], armed_part[256];
 static int armed_at, armed_error, counted;
 static volatile int armed;
 
-/* error 0: the process is killed. at 0: calls are only counted. */
+/* error 0: the process is killed. at 0: calls are only counted; below 0: all from the -at-th on fail. */
 void fault_arm(const char *call, const char *part, int at, int error) {
     snprintf(armed_call, sizeof armed_call, "%s", call);
     snprintf(armed_part, sizeof armed_part, "%s", part);
@@ -31,7 +31,8 @@ int fault_disarm(void) {
 
 static int strikes(const char *call, const char *path) {
     if (!armed || strcmp(call, armed_call) || !path || !strstr(path, armed_part)) return 0;
-    if (++counted != armed_at) return 0;
+    ++counted;
+    if (armed_at < 0 ? counted < -armed_at : counted != armed_at) return 0;
     if (!armed_error) {
         kill(getpid(), SIGKILL);
         for (;;) pause();

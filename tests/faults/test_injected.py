@@ -20,3 +20,22 @@ def test_a_writer_killed_in_its_commit_under_a_reader(tried: Any, verb: str) -> 
     for result in tried([case(verb, "fdatasync", LOG, at, "KILL", 1, ones) for at in SYNCS for ones in followers]):
         assert result["said"] == "killed"
         assert result["problems"] == [], result
+
+
+@pytest.mark.parametrize("verb", ["add", "update", "remove", "compact"])
+@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+def test_what_a_writer_says_of_a_commit_that_could_not_be_synced_is_so(tried: Any, verb: str, error: str) -> None:
+    followers = [(), ("refused",), ("add",)]
+    cases = [case(verb, "fdatasync", LOG, at, error, readers, ones) for at in SYNCS for readers in (0, 1) for ones in followers]
+    for result in tried(cases):
+        assert result["said"] != "killed"
+        assert result["problems"] == [], result
+
+
+@pytest.mark.parametrize("verb", ["add", "update", "remove", "compact"])
+def test_a_disk_that_takes_nothing_more_leaves_a_doubt_that_the_next_writer_settles(tried: Any, verb: str) -> None:
+    followers = [(), ("refused",), ("add",), ("refused", "add")]
+    for result in tried([case(verb, "fdatasync", LOG, -2, "EIO", readers, ones) for readers in (0, 1) for ones in followers]):
+        assert result["said"].startswith("unknown")
+        assert "it is not known whether this was written" in result["said"]
+        assert result["problems"] == [], result

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data import Rows
-from ..errors import DataError
+from ..errors import AdaWidthError, ArtifactError, DataError, UnknownOutcomeError
 from . import lock
 from .manifest import Document, Manifest, checksum_of, packed, parts
 from .segment import NAME, Entry
@@ -90,26 +90,56 @@ class Change(Manifest):
             self._db.executemany("INSERT INTO segments VALUES (?, ?)", new)
             texts = [text for (text,) in self._db.execute("SELECT value FROM segments ORDER BY name")]
             self._db.execute("UPDATE head SET value = ?, checksum = ?", packed(self.head, texts))
+        try:
             self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._find_out(error)
         self._before = (self.head, self.segments)
         with suppress(sqlite3.Error):  # readers of older commits, or a full disk, may keep the log from being emptied: the next time then
             self._db.execute("PRAGMA busy_timeout = 0")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return True
 
-    def commit_nothing(self) -> None:
-        """A commit that changes nothing but overwrites what a dead writer may have left in the log; then the transaction goes on."""
+    def make_certain(self, doubt: int) -> None:
+        """Nothing but this manifest's state can ever be seen again, whatever failed or dead writers left in the log.
+
+        A commit that changes nothing overwrites there what is not yet visible. Where a commit whose sync had failed (number
+        `doubt`) is visible, its pages may be in memory alone, and are copied to the manifest and synced there.
+        """
         with self._told():
             (turn,) = self._db.execute("PRAGMA user_version").fetchone()  # means nothing; SQLite writes no page that stays the same
             self._db.execute(f"PRAGMA user_version = {(turn + 1) % 2**31}")
             self._db.execute("COMMIT")
+            if 0 < doubt <= self.head.commit:
+                (busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if busy:
+                    raise ArtifactError(f"{self.path}: an earlier write failed, and readers keep it from being settled: close them first")
             self._db.execute("BEGIN IMMEDIATE")
 
     def rollback(self) -> None:
         """Takes everything back."""
         self.head, self.segments = self._before
-        if self._db.in_transaction:
+        with suppress(sqlite3.Error):  # SQLite has done so itself, or the connection is closed
             self._db.execute("ROLLBACK")
+
+    def _find_out(self, error: sqlite3.Error) -> None:
+        """COMMIT has failed: SQLite took the transaction back, but its log may hold it all the same, and bring it back some day.
+
+        Looks which it is, and makes that last: returns where the change is written, else raises.
+        """
+        wanted = self.head.commit
+        self._db.close()  # it may be in no state to go on
+        try:
+            with Change(self.path.parent, mending=True) as found:
+                found.make_certain(wanted)
+                written = found.head.commit == wanted
+        except (AdaWidthError, sqlite3.Error) as second:
+            raise UnknownOutcomeError(
+                f"{self.path.parent}: it is not known whether this was written ({error}; then {second}): "
+                "free some space or mend the disk, open the index again and look"
+            ) from error
+        if not written:
+            raise DataError(f"{self.path.parent}: not written, the index is as it was ({error}): free space or mend the disk") from error
 
     def _twice(self, documents: Sequence[Document]) -> DataError:
         """Which id is there already: in the index, in an earlier batch of this change, or in this one."""
@@ -129,12 +159,18 @@ def change(folder: Path, *, mending: bool = False) -> Iterator[Change]:
     `mending` takes the manifest as it is where commits of it are lost, and sets unknown files aside instead of removing them.
     """
     with lock.held(folder) as handle, Change(folder, mending=mending) as changing:
-        if unknown(folder, changing.segments):
-            changing.commit_nothing()
+        doubt = lock.doubt(folder)
+        if doubt or unknown(folder, changing.segments):
+            changing.make_certain(doubt)
+            lock.note(handle, lock.last_commit(folder))
             sweep(folder, changing.segments, aside=mending)
         try:
             yield changing
             committed = changing.commit()
+        except UnknownOutcomeError:
+            lock.note(handle, lock.last_commit(folder), doubt=changing.head.commit)
+            changing.rollback()
+            raise
         except OSError as error:
             changing.rollback()
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None)  # NumPy's short writes carry no number

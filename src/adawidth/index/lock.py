@@ -1,7 +1,8 @@
 """One writer at a time: a lock on a file that says which process holds it and what the last commit was.
 
 The system frees the lock when the process ends, however it ends. The number of the last commit stands here too, outside of
-SQLite, so that commits which a damaged or missing write-ahead log takes back are noticed.
+SQLite, so that commits which a damaged or missing write-ahead log takes back are noticed; and, where it is not known whether a
+commit was written, its number as a doubt that the next writer has to settle.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import ArtifactError
@@ -34,15 +35,15 @@ def held(folder: Path) -> Iterator[int]:
         except OSError:
             process = _read(path).get("process", "unknown")
             raise ArtifactError(f"{folder}: process {process} is writing to it: wait until it is done; searching goes on") from None
-        _write(handle, last_commit(folder))
+        _write(handle, last_commit(folder), doubt(folder))
         yield handle
     finally:
         os.close(handle)
 
 
-def note(handle: int, commit: int) -> None:
-    """Keeps the number of a commit that the disk has."""
-    _write(handle, commit)
+def note(handle: int, commit: int, doubt: int = 0) -> None:
+    """Keeps the number of a commit that the disk has, and that of one in doubt. Where this can't be written, there is no note."""
+    _write(handle, commit, doubt)
 
 
 def last_commit(folder: Path) -> int:
@@ -50,9 +51,15 @@ def last_commit(folder: Path) -> int:
     return _read(folder / FILE).get("commit", 0)
 
 
-def _write(handle: int, commit: int) -> None:
-    data = json.dumps({"process": os.getpid(), "commit": commit}).encode()
-    os.pwrite(handle, data.ljust(80), 0)
+def doubt(folder: Path) -> int:
+    """The commit of which it is not known whether it was written; 0 where there is none."""
+    return _read(folder / FILE).get("doubt", 0)
+
+
+def _write(handle: int, commit: int, doubt: int) -> None:
+    data = json.dumps({"process": os.getpid(), "commit": commit, "doubt": doubt}).encode()
+    with suppress(OSError):
+        os.pwrite(handle, data.ljust(80), 0)
 
 
 def _read(path: Path) -> dict[str, int]:
