@@ -24,9 +24,9 @@ from adawidth import load_dataset
 from adawidth.cli import app
 from adawidth.encoders import encode_dataset, load_encoder
 from adawidth.formats import Text, read_texts, write_texts
-from adawidth.index import MemoryIndex
 from adawidth.metrics import evaluate, parse_measures
 from adawidth.rotation import Rotation
+from adawidth.stages import MemoryIndex
 
 PUBLISHED = 0.6451
 SHORT, LONG = ("nl2bash", None), ("scifact", 256)  # collection, and how many of its texts: short ones, and long ones

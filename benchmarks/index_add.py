@@ -21,7 +21,8 @@ import numpy as np
 from adawidth import PrefixIndex
 from adawidth.artifact import write_model
 from adawidth.data import Vectors
-from adawidth.index.source import Batch, Document, Source
+from adawidth.formats import Document
+from adawidth.formats.documents import Batch, Source
 from adawidth.rotation import Rotation
 
 sys.path.insert(0, str(Path(__file__).parent))

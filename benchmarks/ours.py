@@ -9,9 +9,9 @@ import numpy as np
 
 import synthetic
 from adawidth import AdaWidth, Rotation, Vectors
-from adawidth.index import MemoryIndex
-from adawidth.policies.choose import Policies
-from adawidth.search import Searcher
+from adawidth.model import Searcher
+from adawidth.policies.select import Policies
+from adawidth.stages import MemoryIndex
 from adawidth.training.taper import fit_taper
 from turns import recall
 

@@ -24,9 +24,9 @@ from adawidth import AdaWidth, Dataset, Rotation, Vectors, load_dataset, metrics
 from adawidth.baselines.dense import Dense
 from adawidth.data import Qrels
 from adawidth.evaluation import evaluate
-from adawidth.index import MemoryIndex
 from adawidth.rotation import QueryMap
-from adawidth.search import by_stages, exhaustive
+from adawidth.stages import MemoryIndex
+from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.training.pool import sample
 from adawidth.training.query_map import MEASURE
 from adawidth.training.taper import fit_taper

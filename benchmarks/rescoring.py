@@ -20,12 +20,12 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 import synthetic
 from adawidth.data import Vectors
-from adawidth.features import order_statistics
-from adawidth.index import MemoryIndex
-from adawidth.index.fused import Rescorer
+from adawidth.index.rescore import Rescorer
+from adawidth.policies.features import order_statistics
 from adawidth.policies.router import Head, Router
 from adawidth.policies.taper import Taper
 from adawidth.rotation import Rotation
+from adawidth.stages import MemoryIndex
 from adawidth.training.router import flat
 from adawidth.training.taper import fit_taper
 from turns import recall, summary, take

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from adawidth import AdaWidth, Dataset, Rotation, bundled, load_dataset
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.rotation import second_moment
-from adawidth.search import exhaustive
+from adawidth.stages import MemoryIndex
+from adawidth.stages.loop import exhaustive
 from adawidth.training.choose import choose_rotation
 from adawidth.training.pool import sample
 from models import datasets, fitted

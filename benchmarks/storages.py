@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from adawidth import AdaWidth, Dataset
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
-from adawidth.search import exhaustive
+from adawidth.stages import MemoryIndex
+from adawidth.stages.loop import exhaustive
 from models import datasets
 
 STORAGES = ("flat", "pq4", "ivf")

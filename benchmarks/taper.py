@@ -21,14 +21,14 @@ import numpy as np
 from adawidth.data import Dataset, Queries, Rows
 from adawidth.formats import load_dataset
 from adawidth.hits import Hits
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.policies import Fixed, Policy
 from adawidth.policies.certify import Certify
 from adawidth.policies.funnel import STEPS, Funnel
 from adawidth.policies.taper import TaperModel
 from adawidth.rotation import Rotation
-from adawidth.search import SHORTLIST, by_stages, exhaustive
+from adawidth.stages import MemoryIndex
+from adawidth.stages.loop import SHORTLIST, by_stages, exhaustive
 from adawidth.training.taper import fit_taper
 
 COLLECTIONS = ("scifact", "medquad", "nl2bash")

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from .errors import AdaWidthError
     from .evaluation.compare import compare
     from .evaluation.evaluate import evaluate
-    from .formats import load_dataset
+    from .formats import Document, load_dataset
     from .hits import Hits
-    from .index import Document, PrefixIndex
+    from .index import PrefixIndex
     from .model import AdaWidth, open_index
     from .rotation import Rotation
     from .sufficiency import WidthLaw
@@ -38,7 +38,7 @@ _HOME = {
     "AdaWidth": "model",
     "AdaWidthError": "errors",
     "Dataset": "data",
-    "Document": "index",
+    "Document": "formats",
     "Hits": "hits",
     "PrefixIndex": "index",
     "Qrels": "data",

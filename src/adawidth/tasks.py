@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .data import Id
 from .errors import OptionError
-from .policies.choose import Policies
+from .policies.select import Policies
 from .rotation import QueryMap
 
 DEFAULT = "default"  # the task taken where none is named, if there is one

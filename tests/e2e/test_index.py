@@ -238,11 +238,11 @@ def test_opening_loads_the_compiled_code_that_the_first_search_needs(index_folde
     script = """
 import sys, numpy as np
 from adawidth import open_index
-from adawidth.index import fused_kernels
+from adawidth.kernels import rescore
 searcher = open_index(sys.argv[1])
-opened = list(fused_kernels.taper.overloads)
+opened = list(rescore.taper.overloads)
 searcher.search(np.eye(1, searcher.rotation.width, dtype=np.float32))
-print(len(opened), opened == list(fused_kernels.taper.overloads))
+print(len(opened), opened == list(rescore.taper.overloads))
 """
     done = subprocess.run([sys.executable, "-c", script, str(index_folder)], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "True"]

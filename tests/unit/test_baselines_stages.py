@@ -14,11 +14,10 @@ from adawidth.baselines.funnel import PlainFunnel, SteppedFunnel
 from adawidth.baselines.panorama import Panorama
 from adawidth.baselines.quantised import PQ4, Int8, Quantised
 from adawidth.data import Dataset, Queries, Vectors, unit
-from adawidth.index import MemoryIndex
 from adawidth.policies import Fixed
 from adawidth.rotation import Rotation
-from adawidth.search import exhaustive, run
-from adawidth.stage import Stage
+from adawidth.stages import MemoryIndex, Stage
+from adawidth.stages.loop import exhaustive, run
 
 WIDTH, INFINITE = 128, float("inf")
 METHODS = [PlainFunnel, SteppedFunnel, ADSampling, Panorama, Int8, PQ4]

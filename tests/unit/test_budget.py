@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from adawidth.errors import OptionError
 from adawidth.policies.base import Policy
 from adawidth.policies.budget import Online, allot, price_for, top_share
-from adawidth.stage import Decision, Stage
+from adawidth.stages import Decision, Stage
 
 START, WIDE, BUDGET = 64, 256, 96.0
 

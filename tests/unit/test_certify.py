@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adawidth.data import Vectors, unit
-from adawidth.index import MemoryIndex
 from adawidth.policies import Fixed
 from adawidth.policies.certify import Certify, spread
 from adawidth.rotation import Rotation
-from adawidth.search import by_stages, run
-from adawidth.stage import Stage
+from adawidth.stages import MemoryIndex, Stage
+from adawidth.stages.loop import by_stages, run
 
 WIDTH = 96
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from adawidth import kernels
 from adawidth.data import Judged, Vectors
 from adawidth.errors import OptionError
-from adawidth.index import MemoryIndex
+from adawidth.kernels.topk import top_k
 from adawidth.metrics import Measure, evaluate, parse_measures, tied_at_cut
 from adawidth.rotation import Rotation
+from adawidth.stages import MemoryIndex
 
 
 def value(measure: str, ranked: list[int], grades: dict[int, float]) -> float:
@@ -29,7 +29,7 @@ def test_the_ideal_is_cut_where_the_ranking_is() -> None:
 
 def test_ties_go_to_the_greater_id() -> None:
     documents = Vectors(np.ones((3, 32), np.float32), ["10", "9", "a"])
-    rows = kernels.top_k(np.zeros((1, 3), np.float32), documents.tie_rank, 3)
+    rows = top_k(np.zeros((1, 3), np.float32), documents.tie_rank, 3)
     assert [documents.ids[row] for row in rows[0]] == ["a", "9", "10"]
     assert value("RR@10", rows[0].tolist(), {0: 1}) == pytest.approx(1 / 3)
 

@@ -5,13 +5,13 @@ import pytest
 
 from adawidth.data import Vectors, unit
 from adawidth.errors import OptionError
-from adawidth.index import MemoryIndex
 from adawidth.policies import Fixed
 from adawidth.policies.certify import Certify
 from adawidth.policies.funnel import Funnel
 from adawidth.policies.taper import Calibration, Taper
 from adawidth.rotation import Rotation
-from adawidth.search import by_stages, run
+from adawidth.stages import MemoryIndex
+from adawidth.stages.loop import by_stages, run
 
 D = 96
 

@@ -8,10 +8,10 @@ import pytest
 from adawidth import AdaWidth
 from adawidth.data import Dataset, Judged, Qrels, unit
 from adawidth.errors import ArtifactError, DataError, OptionError
-from adawidth.index import MemoryIndex
 from adawidth.policies.certify import Certify
 from adawidth.rotation import QueryMap, Rotation
-from adawidth.search import by_stages, exhaustive
+from adawidth.stages import MemoryIndex
+from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.tasks import TaskMap
 
 D = 64

@@ -9,13 +9,13 @@ import pytest
 
 from adawidth.data import Judged, Vectors
 from adawidth.errors import OptionError
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.policies.budget import Online
 from adawidth.policies.fixed import Fixed
 from adawidth.policies.router import Head, Router, RouterModel, Transductive
 from adawidth.rotation import Rotation
-from adawidth.search import by_stages, run
+from adawidth.stages import MemoryIndex
+from adawidth.stages.loop import by_stages, run
 from adawidth.training.examples import Examples, examples, overlap
 from adawidth.training.router import Settings, fit_router, gain_curves
 

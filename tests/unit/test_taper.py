@@ -8,10 +8,10 @@ import pytest
 
 from adawidth.data import Dataset, Vectors, unit
 from adawidth.errors import OptionError
-from adawidth.index import MemoryIndex
 from adawidth.policies.taper import Curve, TaperModel
 from adawidth.rotation import Rotation
-from adawidth.search import by_stages, exhaustive
+from adawidth.stages import MemoryIndex
+from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.training.taper import best_width, calibrate, documents_as_queries, fit_taper, kept
 
 

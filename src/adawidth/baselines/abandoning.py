@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..hits import Hits
-from ..stage import Decision, Stage
+from ..stages import Decision, Stage
 from .dialled import Dialled
 
 Scores = NDArray[np.floating]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..data import Learning
-from ..index.stages import prefix_norms
 from ..rotation import Rotation
-from ..stage import Stage
+from ..stages import Stage
+from ..stages.backend import prefix_norms
 from .abandoning import Abandoning, Scores
 
 STEP = 32

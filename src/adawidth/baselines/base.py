@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ..data import Floats, Learning, Queries, Vectors
 from ..errors import OptionError
 from ..hits import Hits
-from ..index import MemoryIndex
 from ..policies import Fixed, Policy
 from ..rotation import Rotation
-from ..search import SHORTLIST, by_stages, exhaustive
+from ..stages import MemoryIndex
+from ..stages.loop import SHORTLIST, by_stages, exhaustive
 
 Role = Literal["query", "document"]
 DEPTH = 10  # answers that methods are compared by

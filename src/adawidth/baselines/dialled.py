@@ -10,10 +10,9 @@ import numpy as np
 
 from ..data import Judged, Learning, Queries, Rows, Vectors
 from ..hits import Hits
-from ..index import MemoryIndex
 from ..policies.taper import Curve
-from ..search import SHORTLIST, exhaustive
-from ..stage import Stage
+from ..stages import MemoryIndex, Stage
+from ..stages.loop import SHORTLIST, exhaustive
 from ..training.taper import QUERIES, STARTS, kept
 from .base import DEPTH, Rotated, documents_of, fitted
 

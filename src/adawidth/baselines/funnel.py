@@ -8,8 +8,8 @@ from ..data import Learning
 from ..hits import Hits
 from ..policies.funnel import STEPS, Funnel
 from ..rotation import Rotation
-from ..search import SHORTLIST, run
-from ..stage import Stage
+from ..stages import Stage
+from ..stages.loop import SHORTLIST, run
 from .dialled import Dialled
 
 FIRST = (32, 200)  # the step that goes before the others where the scan is at 32

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ..data import Judged, Learning, Queries, Rows, Vectors
 from ..errors import OptionError
 from ..hits import Hits
-from ..index import MemoryIndex
-from ..index.memory import twins
 from ..metrics import Measure, evaluate
 from ..rotation import Rotation
-from ..search import exhaustive
+from ..stages import MemoryIndex
+from ..stages.loop import exhaustive
+from ..stages.memory import twins
 from ..training.candidates import Candidates, nearest
 from ..training.pool import sample
 from ..training.rotation import LOOKED_AT

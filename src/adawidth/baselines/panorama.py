@@ -14,7 +14,7 @@ from ..data import Learning
 from ..policies.base import ladder_from
 from ..policies.certify import MARGIN, spread
 from ..rotation import Rotation
-from ..stage import Stage
+from ..stages import Stage
 from .abandoning import Abandoning, Scores
 from .base import fitted
 

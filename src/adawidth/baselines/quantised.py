@@ -13,11 +13,11 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import kernels
 from ..data import Learning, Queries, Vectors, unit
 from ..hits import Hits
-from ..index.memory import SCORES
+from ..kernels.topk import top_k
 from ..rotation import Rotation
+from ..stages.memory import SCORES
 from .base import documents_of, fitted
 
 
@@ -54,7 +54,7 @@ class Quantised(ABC):
             part = slice(start, start + step)
             products, own = asked[part] @ stored.T, queries.own[part]
             products[own >= 0, own[own >= 0]] = -np.inf
-            rows[part] = kernels.top_k(products, documents.tie_rank, k)
+            rows[part] = top_k(products, documents.tie_rank, k)
             scores[part] = np.take_along_axis(products, rows[part], axis=1)
         rows[scores == -np.inf] = -1
         return Hits(rows, scores, np.full(len(asked), self.stored_floats(width)), documents)

@@ -1,7 +1,7 @@
 """Real vectors that travel with the package, for the demo and the tests: docstrings of Python's standard library and of NumPy.
 
 A query is the first sentence of a docstring, its document the object's name and the rest. Only vectors, ids and labels are
-stored; the texts are looked up in the Python that runs this. `python -m adawidth.bundled.make` made the data.
+stored; the texts are looked up in the Python that runs this. tools/make_bundled.py made the data.
 """
 
 from __future__ import annotations

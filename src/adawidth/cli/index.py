@@ -13,8 +13,8 @@ from .options import AsJson, DatasetPath, Encoder, Force, IndexPath, ModelPath
 from .output import emit, refuse_existing, say, size
 
 if TYPE_CHECKING:
+    from ..formats.documents import Source
     from ..index import PrefixIndex
-    from ..index.source import Source
 
 Sources = Annotated[
     list[Path], typer.Argument(metavar="DATASET|FILE...", help="Dataset folders, or files of vectors: .npy, .npz, .safetensors, .parquet.")
@@ -40,7 +40,7 @@ def index(
     as_json: AsJson = False,
 ) -> None:
     """Write the documents of a dataset, rotated, into an index folder that stands alone."""
-    from ..index.source import of_dataset
+    from ..formats.documents import of_dataset
     from ..model import AdaWidth
 
     refuse_existing(out, force)
@@ -132,7 +132,7 @@ def _write(path: Path, sources: Sequence[Path], encoder: str | None, as_json: bo
 
 
 def _source(paths: Sequence[Path], encoder: str | None) -> Source:
-    from ..index.source import joined, of_dataset, of_file
+    from ..formats.documents import joined, of_dataset, of_file
 
     return joined([of_dataset(path, encoder) if path.is_dir() else of_file(path) for path in paths])
 

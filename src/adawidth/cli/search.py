@@ -15,8 +15,9 @@ from .prompt import ask, show_answer
 
 if TYPE_CHECKING:
     from ..data import Id
-    from ..index import Document, PrefixIndex
-    from ..search import Searcher
+    from ..formats import Document
+    from ..index import PrefixIndex
+    from ..model import Searcher
 
 
 def add(app: typer.Typer) -> None:
@@ -75,7 +76,7 @@ def _by_vectors(searcher: Searcher, file: Path, k: int, options: Mapping[str, An
 def _by_text(
     searcher: Searcher, encoder: str | None, text: list[str], k: int, options: Mapping[str, Any], interactive: bool, as_json: bool
 ) -> None:
-    from ..text_search import TextSearcher
+    from ..model import TextSearcher
 
     with TextSearcher.over(searcher, encoder) as words:
         answers = words.search(text, k, **options)

@@ -16,11 +16,11 @@ from ..baselines import REGISTRY, Baseline, baseline
 from ..data import Dataset, Learning, Queries
 from ..errors import OptionError
 from ..hits import Hits
-from ..index import MemoryIndex
 from ..model import AdaWidth
 from ..progress import progress
 from ..rotation import Rotation
-from ..search import exhaustive
+from ..stages import MemoryIndex
+from ..stages.loop import exhaustive
 from .points import Mask, on_unseen, unseen_queries
 from .widths import FULL, Width, in_numbers, usable_widths
 

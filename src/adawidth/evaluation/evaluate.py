@@ -16,13 +16,13 @@ from .. import metrics
 from ..data import Dataset, Queries, Rows
 from ..errors import DataError, OptionError
 from ..hits import Hits
-from ..index import MemoryIndex
 from ..model import AdaWidth
 from ..policies import Fixed, Policy
 from ..policies.taper import DEFAULT_QUALITY
 from ..rotation import Rotation
-from ..search import SHORTLIST, by_stages, exhaustive
-from ..search import run as run_stages
+from ..stages import MemoryIndex
+from ..stages.loop import SHORTLIST, by_stages, exhaustive
+from ..stages.loop import run as run_stages
 from ..tasks import DEFAULT, TaskMap
 from .online import controller
 from .points import Evaluation, Mask, Point, unseen_queries

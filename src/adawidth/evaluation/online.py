@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from ..errors import OptionError
 from ..policies import Policy
 from ..policies.budget import Online
-from ..policies.choose import Policies
+from ..policies.select import Policies
 from ..policies.taper import TaperModel
-from ..stage import Stage
+from ..stages import Stage
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..errors import OptionalDependencyError
 from ..evaluation.significance import paired_bootstrap
-from ..features import EXTENDED, columns
 from ..policies.budget import allot, price_for, top_share
+from ..policies.features import EXTENDED, columns
 from ..policies.router import RouterModel
 from ..training.examples import Examples
 from ..training.router import Settings, fit_router, grow

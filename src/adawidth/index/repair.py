@@ -15,11 +15,11 @@ import numpy as np
 from ..data import BLOCK, Rows
 from ..errors import AdaWidthError
 from ..formats.files import StrPath
-from .commit import Change, change
-from .manifest import Manifest
-from .prefix import SEED, check_folder, check_model
-from .segment import Entry, Segment
-from .segment_writer import SegmentWriter
+from .folder import SEED, check_folder, check_model
+from .store.commit import Change, change
+from .store.manifest import Manifest
+from .store.segment import Entry, Segment
+from .store.segment_writer import SegmentWriter
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from .. import kernels
 from ..data import BLOCK, Rows
 from ..errors import OptionError
+from ..filters import parse
 from ..hits import Hits, Read
+from ..kernels.extend import extend
+from ..kernels.topk import top_k
 from ..policies import Policy
-from ..stage import Stage
-from .filter import parse
-from .fused import Rescorer, fusible
-from .manifest import Manifest
-from .names import Ids, Names
-from .segment import Bools, Segment
-from .segment_writer import inverse_norms
-from .stages import Floats32, Stages
+from ..stages import Stage
+from ..stages.backend import Floats32, Stages
+from .ids import Ids, Names
+from .rescore import Rescorer, fusible
+from .store.manifest import Manifest
+from .store.segment import Bools, Segment
+from .store.segment_writer import inverse_norms
 
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
 MORE = 16  # candidates beyond those wanted, as codes round otherwise than rows do, and for a query's own document
@@ -104,7 +105,7 @@ class View(Stages):
         return rows
 
     def answer(self, queries: Floats32, policy: Policy, k: int, shortlist: int) -> Hits | None:
-        """What search.by_stages answers, in compiled code; none where the policy can't be compiled."""
+        """What the stage loop answers, in compiled code; none where the policy can't be compiled."""
         if not fusible(policy) or not self.segments:
             return None
         if len(self.segments) == 1 and self._coded(self.segments[0], policy.start):
@@ -204,7 +205,7 @@ class View(Stages):
             here = wanted @ segment.rows[part, :width].astype(np.float32).T / lengths[part]  # (Q, rows)
             if allowed is not None:
                 here[:, ~allowed[part]] = -np.inf
-            best = kernels.top_k(here, ties[part], k)
+            best = top_k(here, ties[part], k)
             scores = np.concatenate([scores, np.take_along_axis(here, best, axis=1)], axis=1)
             found = np.concatenate([found, best + start], axis=1)
             order = np.lexsort((ties[found], -scores), axis=1)[:, :k]
@@ -218,7 +219,7 @@ class View(Stages):
             rows = self._take(candidates[q, columns], a, b)
             places, total = np.arange(len(columns))[None], np.zeros((1, len(columns)), np.float32)
             edges = np.zeros(1, np.int64), np.full(1, b - a)
-            kernels.extend(queries[q : q + 1, a:b], rows, places, np.ones_like(places, np.bool_), *edges, total)
+            extend(queries[q : q + 1, a:b], rows, places, np.ones_like(places, np.bool_), *edges, total)
             sums[q, columns] += total[0]
 
     def _take(self, rows: Rows, begin: int, end: int) -> Floats32:

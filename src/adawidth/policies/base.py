@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from ..errors import OptionError
-from ..stage import Decision, Stage
+from ..stages import Decision, Stage
 
 LADDER = (32, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 

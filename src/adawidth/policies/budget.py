@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import OptionError
-from ..stage import Decision, Mask, Stage
+from ..stages import Decision, Stage
+from ..stages.state import Mask
 from .base import Policy
 
 log = logging.getLogger("adawidth")

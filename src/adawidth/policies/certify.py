@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stage import Decision, Mask, Stage
+from ..stages import Decision, Stage
+from ..stages.state import Mask
 from .base import ladder_from
 
 MARGIN = 1e-6  # a gap between bounds counts from here on: float32 sums are off by less

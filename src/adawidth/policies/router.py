@@ -16,12 +16,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import routing_kernels
 from ..errors import OptionError
-from ..features import columns, extended
-from ..stage import Decision, Stage
+from ..kernels.trees import batch_features, predict
+from ..stages import Decision, Stage
 from .base import Policy, finish
 from .budget import Gains, allot, check_budget, price_for, top_share
+from .features import columns, extended
 from .fixed import Fixed
 
 log = logging.getLogger("adawidth")
@@ -43,7 +43,7 @@ class Trees:
 
     def predict(self, x: NDArray[np.float64]) -> Scores:
         """The sum of the trees' leaf values for every row. (Q, F) -> (Q,)"""
-        return np.asarray(routing_kernels.predict(np.ascontiguousarray(x, np.float64), *self.tensors().values()))
+        return np.asarray(predict(np.ascontiguousarray(x, np.float64), *self.tensors().values()))
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
@@ -67,7 +67,7 @@ class Head:
     def scores(self, stage: Stage, noise: float, start: int) -> Scores:
         """The trees' score of every query of a stage at the start width. (Q,)"""
         if self.features == "paper":
-            return self.trees.predict(routing_kernels.batch_features(stage.scores))
+            return self.trees.predict(batch_features(stage.scores))
         return self.trees.predict(all_features(stage, noise, start)[:, columns(self.features, start)])
 
 

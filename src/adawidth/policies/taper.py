@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import OptionError
-from ..stage import Decision, Stage
+from ..stages import Decision, Stage
 from .base import finish
 
 DEFAULT_QUALITY = 0.99

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from ..data import Queries, Rows, Vectors
 from ..errors import DataError, OptionError
+from ..kernels.overtakers import count
 from ..progress import progress
 from ..rotation import Rotation
-from . import kernels
 
 DEPTHS = (1, 3, 5, 10, 20, 50, 100)
 SMALLEST = 500  # documents
@@ -224,7 +224,7 @@ def _count(
                 spans = offsets[start : start + len(part) + 1]
                 for step, (begin, end) in enumerate(steps):
                     np.matmul(part[:, begin:end], columns[begin:end], out=products)
-                    kernels.count(products, sums, inverse[step], thresholds[step], spans, here, counts[step])
+                    count(products, sums, inverse[step], thresholds[step], spans, here, counts[step])
             tick()
 
 

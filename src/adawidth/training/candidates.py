@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import kernels
 from ..data import Judged, Queries, Rows, unit
+from ..kernels.topk import top_k
 
 SCORES = 64_000_000  # at most this many scores are held at a time
 
@@ -25,7 +25,7 @@ def nearest(queries: NDArray[np.float32], documents: NDArray[np.float32], k: int
         if own is not None:
             masked = np.flatnonzero(own[part] >= 0)
             scores[masked, own[part][masked]] = -np.inf
-        found[part] = kernels.top_k(scores, ranks, k)
+        found[part] = top_k(scores, ranks, k)
     return found
 
 

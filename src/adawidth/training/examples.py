@@ -16,8 +16,8 @@ from ..data import Judged, Rows
 from ..errors import OptionError
 from ..metrics import Measure, evaluate
 from ..policies.router import all_features
-from ..search import BATCH, SHORTLIST
-from ..stage import Decision, Index, Stage
+from ..stages import Decision, Index, Stage
+from ..stages.loop import BATCH, SHORTLIST
 
 K = 10
 NDCG = Measure("nDCG", K)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from ..data import Learning, Queries
 from ..errors import OptionError
-from ..index import MemoryIndex
-from ..policies.choose import Policies
 from ..policies.router import RouterModel
+from ..policies.select import Policies
 from ..rotation import Rotation, second_moment
+from ..stages import MemoryIndex
 from .choose import Choice, choose_rotation, learned_from_all, made_again
 from .examples import Examples, examples
 from .pool import sample

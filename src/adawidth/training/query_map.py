@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import kernels
 from ..data import Judged, Learning, Rows
+from ..kernels.topk import top_k
 from ..metrics import Measure, evaluate
 from ..progress import Tick
 from ..rotation import QueryMap, Rotation
@@ -101,7 +101,7 @@ class Ranker:
             sums[masked, own[part][masked]] = -np.inf
             for m, inverse in zip(self.widths, self._inverse_lengths, strict=True):
                 sums += queries[part, low:m] @ self.documents[:, low:m].T
-                found[m][part] = kernels.top_k(sums * inverse, ranks, found[m].shape[1])
+                found[m][part] = top_k(sums * inverse, ranks, found[m].shape[1])
                 low = m
         return {m: evaluate([MEASURE], rows, judged)[str(MEASURE)] for m, rows in found.items()}
 

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from ..data import Learning, Queries
 from ..errors import DataError, OptionError
-from ..index import MemoryIndex
-from ..policies.choose import Policies
 from ..policies.router import RouterModel
+from ..policies.select import Policies
 from ..progress import progress
 from ..rotation import QueryMap, Rotation
+from ..stages import MemoryIndex
 from ..tasks import TaskMap
 from .examples import Examples, examples
 from .fit import ROUTER_SHARE

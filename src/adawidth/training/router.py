@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import OptionalDependencyError
-from ..features import columns
+from ..policies.features import columns
 from ..policies.router import Head, RouterModel, Trees
 from .examples import Examples
 

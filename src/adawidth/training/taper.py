@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Judged, Rows
-from ..index import MemoryIndex
 from ..metrics import Measure, evaluate
 from ..policies.base import ladder_from
 from ..policies.taper import LADDER, Calibration, Curve, Taper, TaperModel, Values, tails
-from ..search import SHORTLIST, run
-from ..stage import Decision, Index, Stage
+from ..stages import Decision, Index, MemoryIndex, Stage
+from ..stages.loop import SHORTLIST, run
 
 STARTS = (32, 64)
 KS = (10, 100)  # the k that budget and quality are measured for

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import kernels
 from ..data import Judged, Learning, unit
+from ..kernels.topk import top_k
 from ..metrics import Measure, evaluate
 from ..rotation import Rotation
 from .candidates import Candidates, nearest
@@ -67,7 +67,7 @@ class Task:
             scores = queries[:, :m] @ prefix.T
             own = np.flatnonzero(self.dev_own >= 0)
             scores[own, self.dev_own[own]] = -np.inf
-            curve[m] = evaluate([measure], kernels.top_k(scores, ranks, DEPTH), self.dev_judged)[str(measure)]
+            curve[m] = evaluate([measure], top_k(scores, ranks, DEPTH), self.dev_judged)[str(measure)]
         return curve
 
 
