@@ -21,9 +21,9 @@ from ..policies.select import Policies, part_of
 from ..policies.taper import LADDER
 from ..rotation import Rotation
 from ..stages import Index, MemoryIndex
-from ..stages.loop import Searcher
 from ..tasks import DEFAULT, TaskMap, check_name, pick
 from .card import describe
+from .index import Searcher
 
 log = logging.getLogger("adawidth")
 

@@ -10,8 +10,8 @@ from typing import Any, Self
 from ..encoders import Encoder, encoder_of
 from ..errors import DataError
 from ..index import PrefixIndex
-from ..stages.loop import Searcher
 from .adawidth import AdaWidth, open_index
+from .index import Searcher
 
 
 @dataclass(frozen=True)

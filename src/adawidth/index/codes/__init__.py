@@ -14,7 +14,10 @@ import numpy as np
 
 from ...errors import DataError
 from .base import Block, Codes, kind
-from .flat import Flat, Int8
+from .flat import Flat
+from .int8 import Int8
+
+# isort: split
 from .fourbit import FourBit
 from .ivf import Lists
 
