@@ -28,7 +28,7 @@ from adawidth.policies import Fixed
 from adawidth.policies.features import columns
 from adawidth.policies.router import RouterModel
 from adawidth.rotation import Rotation
-from adawidth.stages import MemoryIndex
+from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages
 from adawidth.training.examples import NDCG, Examples, examples
 from adawidth.training.router import Settings, fit_router
@@ -43,7 +43,7 @@ class Bench:
     """One collection under one rotation."""
 
     def __init__(self, data: Dataset, rotation: Rotation, noise: float | None = None) -> None:
-        self.collection, self.rotation, self.index = data.name, rotation, MemoryIndex(data.documents, rotation)
+        self.collection, self.rotation, self.index = data.name, rotation, MemoryBackend(data.documents, rotation)
         self.queries = data.split("test")
         self.noise = noise
         self.fixed_at = cache(self._fixed_at)

@@ -27,7 +27,7 @@ from adawidth.policies.certify import Certify
 from adawidth.policies.funnel import STEPS, Funnel
 from adawidth.policies.taper import TaperModel
 from adawidth.rotation import Rotation
-from adawidth.stages import MemoryIndex
+from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import SHORTLIST, by_stages, exhaustive
 from adawidth.training.taper import fit_taper
 
@@ -42,7 +42,7 @@ class Bench:
     """One collection under one rotation: answers to its test queries, measured against the full width."""
 
     def __init__(self, data: Dataset, rotation: Rotation, seen: Rows) -> None:
-        self.index = MemoryIndex(data.documents, rotation)
+        self.index = MemoryBackend(data.documents, rotation)
         test: Queries = data.split("test")
         self.judged, self.own = test.judged, test.own
         assert test.judged is not None
@@ -99,7 +99,8 @@ def label_free(data: Dataset) -> tuple[Rotation, TaperModel]:
     rotation = Rotation.pca(data.documents)
     learning = data.learning(labels=False)
     train, dev = (rotation.apply(part.vectors.all()) for part in (learning.train, learning.dev))
-    return rotation, fit_taper(MemoryIndex(data.documents, rotation), train, dev, calibration_own=learning.train.own, own=learning.dev.own)
+    backend = MemoryBackend(data.documents, rotation)
+    return rotation, fit_taper(backend, train, dev, calibration_own=learning.train.own, own=learning.dev.own)
 
 
 def learned(data: Dataset) -> tuple[Rotation, TaperModel]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from adawidth.artifact import write_model
 from adawidth.data import unit
-from adawidth.index import PrefixIndex
+from adawidth.index import IndexFolder
 from adawidth.rotation import Rotation
 
 DOCUMENTS, WIDTH = 300, 64
@@ -23,11 +23,11 @@ def vectors(count: int = DOCUMENTS, seed: int = 0) -> np.ndarray:
     return unit(np.random.default_rng(seed).standard_normal((count, WIDTH)))
 
 
-def empty(path: Path, **options: object) -> PrefixIndex:
+def empty(path: Path, **options: object) -> IndexFolder:
     """An index without documents."""
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# card\n")
-    return PrefixIndex.create(path, ROTATION, **{"start": 32, "ladder": LADDER, **options})  # type: ignore[arg-type]
+    return IndexFolder.create(path, ROTATION, **{"start": 32, "ladder": LADDER, **options})  # type: ignore[arg-type]
 
 
 def known(row: int) -> dict[str, object]:
@@ -35,7 +35,7 @@ def known(row: int) -> dict[str, object]:
     return {"lang": ["en", "de", "fr"][row % 3], "year": 2000 + row % 30, "open": row % 2 == 0, "score": row / 7, "in": {"part": row % 5}}
 
 
-def fill(index: PrefixIndex) -> None:
+def fill(index: IndexFolder) -> None:
     """300 documents, d0 to d299."""
     rows = range(DOCUMENTS)
     index.add(

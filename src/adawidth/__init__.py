@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from .evaluation.evaluate import evaluate
     from .formats import Document, load_dataset
     from .hits import Hits
-    from .index import PrefixIndex
     from .model import AdaWidth, open_index
     from .rotation import Rotation
     from .sufficiency import WidthLaw
@@ -22,7 +21,6 @@ __all__ = [
     "Dataset",
     "Document",
     "Hits",
-    "PrefixIndex",
     "Qrels",
     "Rotation",
     "Vectors",
@@ -40,7 +38,6 @@ _HOME = {
     "Dataset": "data",
     "Document": "formats",
     "Hits": "hits",
-    "PrefixIndex": "index",
     "Qrels": "data",
     "Rotation": "rotation",
     "Vectors": "data",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from adawidth.errors import AdaWidthError, ArtifactError, DataError
-from adawidth.index import PrefixIndex
+from adawidth.index import IndexFolder
 from adawidth.index.repair import examine, repair
 from small_index import DOCUMENTS, ROTATION, empty, fill, head_of, kept, vectors, write_head
 
@@ -23,7 +23,7 @@ QUERIES = ROTATION.apply(vectors(6, seed=9))
 
 def answers(folder: Path) -> list[object]:
     """All that an index can be asked for."""
-    with PrefixIndex(folder) as index:
+    with IndexFolder(folder) as index:
         view = index.view
         hits = view.search(QUERIES, 32, 20)
         some = view.where("lang = 'en' AND year < 2010").search(QUERIES, 48, 10)
@@ -35,7 +35,7 @@ def answers(folder: Path) -> list[object]:
 @pytest.fixture
 def three(filled: Path) -> Path:
     """An index with three segments and some removals."""
-    with PrefixIndex(filled) as index:
+    with IndexFolder(filled) as index:
         index.add(vectors(50, seed=3), [f"e{i}" for i in range(50)], titles=["e"] * 50)
         index.add(vectors(9, seed=4), [f"f{i}" for i in range(9)])
         index.remove(["d3", "e3", "f3"])
@@ -102,14 +102,14 @@ def test_ten_thousand_mutations(three: Path) -> None:
 
 
 def test_a_flipped_row_is_named_and_repaired(three: Path) -> None:
-    with PrefixIndex(three) as index:
+    with IndexFolder(three) as index:
         entry = index.view.segments[0].entry
     flip(three / entry.name, entry.arrays["rows"].offset + 2 * 64 * 70)  # row 70: rows 64 to 127 are under one checksum
-    with PrefixIndex(three) as index, pytest.raises(ArtifactError, match=rf"{entry.name}: damaged: rows 64 to 127"):
+    with IndexFolder(three) as index, pytest.raises(ArtifactError, match=rf"{entry.name}: damaged: rows 64 to 127"):
         index.view.search(QUERIES, 64, 300)
     assert len(examine(three)) == 1
     assert entry.name in examine(three)[0]
-    with PrefixIndex(three) as index:
+    with IndexFolder(three) as index:
         with pytest.raises(ArtifactError, match="adawidth repair"):
             index.compact()
         with pytest.raises(ArtifactError, match="adawidth repair"):
@@ -122,7 +122,7 @@ def test_a_flipped_row_is_named_and_repaired(three: Path) -> None:
     assert done.lost == [f"d{i}" for i in range(64, 128)]
     assert examine(three) == []
     assert repair(three).segments == []
-    with PrefixIndex(three) as index:
+    with IndexFolder(three) as index:
         assert len(index) == DOCUMENTS + 59 - 3 - 64
         np.testing.assert_array_equal(index.vectors(["d2", "d63", "d128", "d299"]), kept(vectors())[[2, 63, 128, 299]])
         assert index.documents(["d4"])[0].title == "title 4"
@@ -134,7 +134,7 @@ def test_a_flipped_row_is_named_and_repaired(three: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "half", "codes", "ids"])
 def test_what_is_left_of_a_segment_is_saved(three: Path, damage: str) -> None:
-    with PrefixIndex(three) as index:
+    with IndexFolder(three) as index:
         entry = index.view.segments[0].entry
     file = three / entry.name
     match damage:
@@ -149,10 +149,10 @@ def test_what_is_left_of_a_segment_is_saved(three: Path, damage: str) -> None:
         case "ids":
             flip(file, entry.arrays["names"].offset)
     with pytest.raises(ArtifactError, match=f"{entry.name}: .*adawidth repair"):
-        PrefixIndex(three)
+        IndexFolder(three)
     done = repair(three)
     assert len(done.lost) == {"missing": 299, "empty": 299, "half": 300 - 128, "codes": 0, "ids": 0}[damage]
-    with PrefixIndex(three) as index:
+    with IndexFolder(three) as index:
         assert len(index) == DOCUMENTS + 59 - 3 - len(done.lost)
         np.testing.assert_allclose(index.vectors(["e7", "f7"]), kept(np.stack([vectors(50, 3)[7], vectors(9, 4)[7]])), atol=1e-4)
         if done.saved:
@@ -163,7 +163,7 @@ def test_what_is_left_of_a_segment_is_saved(three: Path, damage: str) -> None:
 
 def test_a_lost_log_is_noticed(filled: Path, tmp_path: Path) -> None:
     """A commit that was acknowledged can't vanish quietly, not even with SQLite's write-ahead log."""
-    reader = PrefixIndex(filled)
+    reader = IndexFolder(filled)
     before = shutil.copytree(filled, tmp_path / "before")
     reader.add(vectors(5, seed=3), list("abcde"))
     reader.view.manifest.close()
@@ -172,30 +172,30 @@ def test_a_lost_log_is_noticed(filled: Path, tmp_path: Path) -> None:
         if (before / name).exists():
             shutil.copy(before / name, filled / name)
     with pytest.raises(ArtifactError, match=r"manifest.sqlite: damaged: it is at commit 1, but commit 2 was made; .*adawidth repair"):
-        PrefixIndex(filled)
+        IndexFolder(filled)
     repair(filled)
-    assert len(PrefixIndex(filled)) == DOCUMENTS
+    assert len(IndexFolder(filled)) == DOCUMENTS
 
 
 def test_a_damaged_copy_of_the_model_is_named(filled: Path) -> None:
     config = filled / "model" / "config.json"
     config.write_text(config.read_text().replace("random", "learned"))
     with pytest.raises(ArtifactError, match=r"model/config.json: damaged"):
-        PrefixIndex(filled)
+        IndexFolder(filled)
     config.unlink()
     with pytest.raises(ArtifactError, match=r"model/config.json: can't be read"):
-        PrefixIndex(filled)
+        IndexFolder(filled)
 
 
 def test_folders_that_are_no_index(filled: Path, tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="there is no such index; make one with `adawidth index"):
-        PrefixIndex(tmp_path / "nowhere")
+        IndexFolder(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ArtifactError, match=r"there is no manifest.sqlite in it"):
-        PrefixIndex(tmp_path / "empty")
+        IndexFolder(tmp_path / "empty")
     (filled / "manifest.sqlite").write_bytes(b"something else entirely, and not a database at all" * 50)
     with pytest.raises(ArtifactError, match=r"manifest.sqlite: damaged"):
-        PrefixIndex(filled)
+        IndexFolder(filled)
 
 
 @pytest.mark.parametrize("place", ["segment", "manifest.sqlite", "model/config.json", "stranger"])
@@ -206,7 +206,7 @@ def test_links_are_not_followed(filled: Path, tmp_path: Path, place: str) -> Non
     (filled / name).unlink(missing_ok=True)
     (filled / name).symlink_to(secret)
     with pytest.raises(ArtifactError, match="this is a link"):
-        PrefixIndex(filled)
+        IndexFolder(filled)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_links_are_not_followed(filled: Path, tmp_path: Path, place: str) -> Non
 def test_a_manifest_with_other_tables_is_refused(filled: Path, statement: str) -> None:
     sql(filled, statement)
     with pytest.raises(ArtifactError, match="its tables are not those of an AdaWidth index"):
-        PrefixIndex(filled)
+        IndexFolder(filled)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_an_index_of_the_first_version_is_read(tmp_path: Path) -> None:
     assert head["settings"].pop("coded") == 32
     write_head(path, {**head, "version": 1})
     assert answers(path) == before
-    with PrefixIndex(path) as index:
+    with IndexFolder(path) as index:
         assert index.facts()["coded"] == 32
 
 
@@ -297,10 +297,10 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(filled: Path, place: str) -> No
     (filled / name).unlink()
     os.mkfifo(filled / name)
     if place == "lock":
-        assert len(PrefixIndex(filled)) == DOCUMENTS
+        assert len(IndexFolder(filled)) == DOCUMENTS
         return
     with pytest.raises(ArtifactError, match=name):
-        PrefixIndex(filled)
+        IndexFolder(filled)
 
 
 @pytest.mark.parametrize("name", ["../../../../etc/passwd", "/etc/passwd", "x.segment"])
@@ -313,13 +313,13 @@ def test_a_crafted_segment_name_leads_nowhere(filled: Path, name: str) -> None:
     db.commit()
     db.close()
     with pytest.raises(ArtifactError, match="does not describe an index"):
-        PrefixIndex(filled)
+        IndexFolder(filled)
 
 
 @pytest.mark.parametrize("column", ["title", "text", "metadata", "id"])
 def test_a_changed_document_is_found_out(filled: Path, column: str) -> None:
     sql(filled, f"UPDATE documents SET {column} = '{{}}' WHERE number = 14")
-    with PrefixIndex(filled) as index:
+    with IndexFolder(filled) as index:
         with pytest.raises(ArtifactError, match=r"document .* does not have its checksum"):
             index.view.documents.described(np.array([14]))
         with pytest.raises(ArtifactError, match=r"document .* does not have its checksum"):
@@ -342,9 +342,9 @@ def test_a_full_disk_changes_nothing(filled: Path, limit: int) -> None:
 import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from small_index import vectors
 from adawidth.errors import DataError
-from adawidth.index import PrefixIndex
+from adawidth.index import IndexFolder
 import resource
-index = PrefixIndex({str(filled)!r})
+index = IndexFolder({str(filled)!r})
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 new, old = [f"n{{i}}" for i in range(600)], [f"d{{i}}" for i in range(300)]
 for verb, arguments in ((index.add, (vectors(600, seed=2), new)), (index.update, (vectors(), old))):
@@ -360,7 +360,7 @@ assert len(index) == 300
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["refused", "refused"]
     assert answers(filled) == expected
-    with PrefixIndex(filled) as index:
+    with IndexFolder(filled) as index:
         index.add(vectors(1, seed=2), ["new"])
     assert len(list(filled.glob("*.segment"))) == 2
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

@@ -15,7 +15,7 @@ from adawidth.hits import Hits
 from adawidth.kernels.topk import top_k
 from adawidth.metrics import evaluate, parse_measures
 from adawidth.rotation import Rotation
-from adawidth.stages import MemoryIndex
+from adawidth.stages import MemoryBackend
 
 MEASURES = "nDCG@1 nDCG@10 nDCG@100 R@5 R@100 RR@10 RR@1000 AP@10 AP@100"
 THEIRS = {"nDCG": "ndcg_cut", "R": "recall", "AP": "map_cut"}
@@ -132,7 +132,7 @@ def test_published_numbers_of_scifact() -> None:
     """MiniLM's published nDCG@10 at full width, and the value at a plain prefix of 64."""
     data = load_dataset(DATASETS / "scifact", encoder="minilm")
     test = data.split("test")
-    index = MemoryIndex(data.documents, Rotation.identity(data.documents.width))
+    index = MemoryBackend(data.documents, Rotation.identity(data.documents.width))
     for width, published in ((384, 0.6451), (64, 0.484)):
         rows = index.search(test.vectors.all(), width, 10, test.own).candidates
         assert evaluate(parse_measures("nDCG@10"), rows, test.judged)["nDCG@10"].mean() == pytest.approx(published, abs=0.002)

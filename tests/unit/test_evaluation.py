@@ -20,7 +20,7 @@ from adawidth.policies import Fixed
 from adawidth.report import read_results, write_report
 from adawidth.report.report import render
 from adawidth.report.svg import series
-from adawidth.stages import MemoryIndex
+from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages
 
 
@@ -72,7 +72,7 @@ def test_a_policy_is_watched_over_several_batches(model: AdaWidth, collection: D
     monkeypatch.setattr("adawidth.stages.loop.BATCH", 7)
     queries = model.rotation.apply(collection.queries_of("test").all())
     watched = Watched(Fixed(48, 32))
-    by_stages(MemoryIndex(collection.documents, model.rotation), queries, watched, 10, shortlist=50)
+    by_stages(MemoryBackend(collection.documents, model.rotation), queries, watched, 10, shortlist=50)
     assert watched.survivors(60, 50) == {32: 50.0, 48: 50.0}
     assert watched.ends(60) == {48: 60}
 

@@ -1,4 +1,4 @@
-"""PrefixIndex: what is added is found, with everything that is known of it; what is removed is not; commits are whole."""
+"""IndexFolder: what is added is found, with everything that is known of it; what is removed is not; commits are whole."""
 
 import logging
 import os
@@ -15,9 +15,9 @@ from adawidth.errors import ArtifactError, DataError, OptionError
 from adawidth.formats import Document
 from adawidth.formats.documents import joined, of_vectors
 from adawidth.hits import Hits
-from adawidth.index import PrefixIndex, View
+from adawidth.index import IndexFolder, View
 from adawidth.policies import Fixed
-from adawidth.stages import Decision, MemoryIndex
+from adawidth.stages import Decision, MemoryBackend
 from adawidth.stages.loop import by_stages
 from small_index import DOCUMENTS, ROTATION, WIDTH, empty, fill, kept, known, vectors
 
@@ -38,7 +38,7 @@ def ids(view: View, rows: np.ndarray) -> list[list[str]]:
 
 
 def test_what_was_added_comes_back(filled: Path) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     assert len(index) == DOCUMENTS
     np.testing.assert_array_equal(index.vectors(["d7", "d299"]), kept(vectors())[[7, 299]])
     assert index.documents(["d7"]) == [Document("d7", "title 7", "text of 7, ünïcode", known(7))]
@@ -48,7 +48,7 @@ def test_what_was_added_comes_back(filled: Path) -> None:
 
 @pytest.mark.parametrize("width", [16, 32, 40, 64])
 def test_search_is_brute_force_with_several_segments_and_removals(filled: Path, width: int) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     index.add(vectors(40, seed=5), [f"e{i}" for i in range(40)])
     index.add(vectors(3, seed=6), ["f0", "f1", "f2"])
     index.remove([f"d{i}" for i in range(0, 300, 3)])
@@ -64,8 +64,8 @@ def test_search_is_brute_force_with_several_segments_and_removals(filled: Path, 
 
 def test_the_verbs_are_those_of_the_memory_index(filled: Path) -> None:
     """Same rows, float16 against float32: the same stages within rounding, and the same bookkeeping."""
-    view = PrefixIndex(filled).view
-    memory = MemoryIndex(Vectors.of(vectors(), [f"d{i}" for i in range(DOCUMENTS)]), ROTATION)
+    view = IndexFolder(filled).view
+    memory = MemoryBackend(Vectors.of(vectors(), [f"d{i}" for i in range(DOCUMENTS)]), ROTATION)
     first, expected = (index.search(QUERIES, 32, 30) for index in (view, memory))
     assert np.mean(first.candidates == expected.candidates) > 0.95
     candidates = expected.candidates
@@ -83,14 +83,14 @@ def test_the_verbs_are_those_of_the_memory_index(filled: Path) -> None:
 
 
 def test_the_centre_is_of_what_is_there(filled: Path) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     index.remove([f"d{i}" for i in range(100)])
     np.testing.assert_allclose(index.view.centre, kept(vectors())[100:].mean(axis=0), atol=1e-6)
 
 
 def test_an_answer_tells_what_was_read(filled: Path) -> None:
     """By compiled code and by the stage loop: the scan's codes (flat, 4 bytes a number) and two bytes a coordinate of candidates."""
-    view, policy = PrefixIndex(filled).view, Fixed(48, 32)
+    view, policy = IndexFolder(filled).view, Fixed(48, 32)
     compiled, looped = view.answer(QUERIES, policy, 10, 50), by_stages(view, QUERIES, policy, 10, shortlist=50)
     for hits in (compiled, looped):
         assert hits is not None
@@ -101,7 +101,7 @@ def test_an_answer_tells_what_was_read(filled: Path) -> None:
 
 
 def test_compiled_answers_are_those_of_the_stage_loop(filled: Path) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     index.add(vectors(30, seed=5), [f"e{i}" for i in range(30)])
     for view in (index.view, index.view.where("lang = 'de'")):
         for policy in (Fixed(64, 32), Fixed(48, 16), Fixed(64, 64)):
@@ -121,7 +121,7 @@ def test_compiled_answers_are_those_of_the_stage_loop(filled: Path) -> None:
     ],
 )
 def test_a_filter_is_the_filtered_brute_force(filled: Path, text: str, meets: object) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     index.remove(["d20", "d21", "d22"])
     allowed = np.array([meets(known(row)) for row in range(DOCUMENTS)])  # type: ignore[operator]
     for width in (32, 64):
@@ -131,7 +131,7 @@ def test_a_filter_is_the_filtered_brute_force(filled: Path, text: str, meets: ob
 
 
 def test_ids_twice_and_unknown_ones_change_nothing(filled: Path) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     before = index.facts()
     with pytest.raises(DataError, match="id 'd5' is in the index already: use update"):
         index.add(vectors(3, seed=1), ["x", "d5", "y"])
@@ -152,7 +152,7 @@ def test_ids_twice_and_unknown_ones_change_nothing(filled: Path) -> None:
 
 
 def test_update_replaces_and_adds(filled: Path) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     written = index.update(vectors(3, seed=4), ["d8", "new", "d9"], titles=["a", "b", "c"])
     assert (written.added, written.replaced) == (1, 2)
     assert len(index) == DOCUMENTS + 1
@@ -183,7 +183,7 @@ def test_small_additions_do_not_pile_up(tmp_path: Path) -> None:
 
 
 def test_removing_everything_leaves_an_index_that_can_be_filled_again(filled: Path) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     index.remove(f"d{i}" for i in range(DOCUMENTS))
     assert index.compact()
     assert not index.compact()
@@ -191,7 +191,7 @@ def test_removing_everything_leaves_an_index_that_can_be_filled_again(filled: Pa
     with pytest.raises(OptionError, match="k = 1 is not between 1 and the number of documents, 0"):
         by_stages(index.view, QUERIES, Fixed(64, 32), 1)
     fill(index)
-    assert len(PrefixIndex(filled)) == DOCUMENTS
+    assert len(IndexFolder(filled)) == DOCUMENTS
 
 
 def test_keep_cuts_and_wider_is_refused(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_auto_says_what_it_picked(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 
 def test_a_reader_keeps_its_commit_until_it_refreshes(filled: Path) -> None:
-    reader, writer = PrefixIndex(filled), PrefixIndex(filled)
+    reader, writer = IndexFolder(filled), IndexFolder(filled)
     before = ids(reader.view, reader.view.search(QUERIES, 32, 20).candidates)
     view = reader.view
     writer.update(vectors(), [f"d{i}" for i in range(DOCUMENTS)], titles=["other"] * DOCUMENTS)
@@ -248,7 +248,7 @@ def test_a_reader_keeps_its_commit_until_it_refreshes(filled: Path) -> None:
 
 
 def test_answers_are_described_as_of_their_commit(filled: Path) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     hits = index.view.answer(QUERIES, Fixed(64, 32), 3, 50)
     assert hits is not None
     index.remove(f"d{i}" for i in range(DOCUMENTS))
@@ -281,7 +281,7 @@ def test_equal_scores_are_ordered_by_id_across_segments(tmp_path: Path, sizes: t
 def test_one_writer_at_a_time(filled: Path) -> None:
     from adawidth.index.store.commit import change
 
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     with change(filled), pytest.raises(ArtifactError, match=rf"filled.index: process {os.getpid()} is writing to it: wait"):
         index.remove(["d0"])
     index.remove(["d0"])
@@ -292,7 +292,7 @@ def test_what_a_dead_writer_left_is_swept(filled: Path) -> None:
     orphan.write_bytes(b"half a segment")
     other = filled / "notes.txt"
     other.write_text("mine")
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     assert orphan.exists()
     index.remove(["d0"])
     assert not orphan.exists()
@@ -300,7 +300,7 @@ def test_what_a_dead_writer_left_is_swept(filled: Path) -> None:
 
 
 def test_the_log_does_not_grow_with_the_commits(filled: Path) -> None:
-    index = PrefixIndex(filled)
+    index = IndexFolder(filled)
     sizes = []
     for i in range(30):
         index.update(vectors(20, seed=i), [f"d{j}" for j in range(20)])
@@ -311,11 +311,11 @@ def test_the_log_does_not_grow_with_the_commits(filled: Path) -> None:
 
 
 def test_a_snapshot_is_a_whole_index_of_the_commit_seen(filled: Path, tmp_path: Path) -> None:
-    reader, writer = PrefixIndex(filled), PrefixIndex(filled)
+    reader, writer = IndexFolder(filled), IndexFolder(filled)
     writer.remove([f"d{i}" for i in range(200)])
     writer.compact()
     reader.snapshot(tmp_path / "copy.index")
-    copy = PrefixIndex(tmp_path / "copy.index")
+    copy = IndexFolder(tmp_path / "copy.index")
     assert len(copy) == DOCUMENTS
     assert copy.documents(["d1"]) == reader.documents(["d1"])
     np.testing.assert_array_equal(copy.vectors(["d1"]), kept(vectors())[[1]])
@@ -323,7 +323,7 @@ def test_a_snapshot_is_a_whole_index_of_the_commit_seen(filled: Path, tmp_path: 
     with pytest.raises(OptionError, match="exists: choose another"):
         reader.snapshot(tmp_path / "copy.index")
     writer.snapshot(tmp_path / "copy.index", force=True)
-    assert len(PrefixIndex(tmp_path / "copy.index")) == 100
+    assert len(IndexFolder(tmp_path / "copy.index")) == 100
 
 
 def test_eight_readers_while_a_writer_commits(filled: Path) -> None:
@@ -332,7 +332,7 @@ def test_eight_readers_while_a_writer_commits(filled: Path) -> None:
 
     def read(place: int) -> None:
         try:
-            index = PrefixIndex(filled)
+            index = IndexFolder(filled)
             while not stop.is_set() or searches[place] < 3:
                 index.refresh()
                 view = index.view
@@ -348,7 +348,7 @@ def test_eight_readers_while_a_writer_commits(filled: Path) -> None:
     readers = [threading.Thread(target=read, args=(place,)) for place in range(8)]
     for reader in readers:
         reader.start()
-    writer, names = PrefixIndex(filled), []
+    writer, names = IndexFolder(filled), []
     for generation in range(12):
         new = [f"g{i}-{generation}" for i in range(30)]
         if names:  # one commit takes the old generation away, the next brings the new one
@@ -368,7 +368,7 @@ def test_a_folder_that_can_not_be_written_to_is_searched(filled: Path) -> None:
     """A process without the right to write there opens it, and is told that it can't add."""
     place = Path(tempfile.mkdtemp())
     folder = Path(shutil.copytree(filled, place / "shared.index"))
-    with PrefixIndex(folder) as index:  # everything is loaded now that the child needs
+    with IndexFolder(folder) as index:  # everything is loaded now that the child needs
         index.view.search(QUERIES, 32, 5)
     for path in (place, folder, folder / "model"):
         path.chmod(0o555)
@@ -377,7 +377,7 @@ def test_a_folder_that_can_not_be_written_to_is_searched(filled: Path) -> None:
         try:
             if os.getuid() == 0:
                 os.setuid(65_534)
-            index = PrefixIndex(folder)
+            index = IndexFolder(folder)
             assert index.view.search(QUERIES, 32, 5).candidates.shape == (20, 5)
             assert index.documents(["d1"])[0].title == "title 1"
             index.close()

@@ -18,20 +18,20 @@ from adawidth.policies.features import order_statistics
 from adawidth.policies.router import Head, Router, Trees
 from adawidth.policies.taper import Calibration, Taper
 from adawidth.rotation import Rotation
-from adawidth.stages import MemoryIndex
+from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages
 
 LADDER = (32, 40, 48, 64, 96, 128)
 
 
-def index_of(rows: np.ndarray, ids: list[str] | None = None) -> MemoryIndex:
+def index_of(rows: np.ndarray, ids: list[str] | None = None) -> MemoryBackend:
     """An index whose float32 rows are these float16 ones."""
-    index = MemoryIndex(Vectors.of(rows.astype(np.float32), ids), Rotation.identity(rows.shape[1]))
+    index = MemoryBackend(Vectors.of(rows.astype(np.float32), ids), Rotation.identity(rows.shape[1]))
     index.rows[:] = rows
     return index
 
 
-def rescorer(index: MemoryIndex, cuts: tuple[int, ...] = ()) -> Rescorer:
+def rescorer(index: MemoryBackend, cuts: tuple[int, ...] = ()) -> Rescorer:
     return Rescorer(np.split(index.rows.astype(np.float16), cuts), index.norms, index.documents.tie_rank)
 
 
@@ -52,7 +52,7 @@ def smooth(seed: int, documents: int, queries: int, width: int) -> tuple[np.ndar
     return rows.astype(np.float16), asked
 
 
-def assert_same(found: Answers, index: MemoryIndex, queries: np.ndarray, candidates: Rows, policy: Policy, k: int) -> None:
+def assert_same(found: Answers, index: MemoryBackend, queries: np.ndarray, candidates: Rows, policy: Policy, k: int) -> None:
     """Same rows, coordinates and scores as the stage loop's; rows may trade places where rounding alone tells them apart."""
     expected = by_stages(index, queries, policy, k, candidates=candidates)
     shown = expected.rows.shape[1]

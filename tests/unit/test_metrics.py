@@ -8,7 +8,7 @@ from adawidth.errors import OptionError
 from adawidth.kernels.topk import top_k
 from adawidth.metrics import Measure, evaluate, parse_measures, tied_at_cut
 from adawidth.rotation import Rotation
-from adawidth.stages import MemoryIndex
+from adawidth.stages import MemoryBackend
 
 
 def value(measure: str, ranked: list[int], grades: dict[int, float]) -> float:
@@ -61,7 +61,7 @@ def test_average_precision_by_hand() -> None:
 def test_a_query_that_is_a_document_never_finds_itself() -> None:
     rng = np.random.default_rng(0)
     documents = Vectors.of(rng.standard_normal((20, 32)))
-    index = MemoryIndex(documents, Rotation.identity(32))
+    index = MemoryBackend(documents, Rotation.identity(32))
     queries = documents.all()
     judged = Judged.of([{(row + 1) % 20: 1} for row in range(20)])
     with_itself = index.search(queries, 32, 20).candidates

@@ -5,7 +5,7 @@ import pytest
 
 from adawidth.data import Dataset, Rows, Vectors, unit
 from adawidth.rotation import Rotation
-from adawidth.stages import Decision, MemoryIndex
+from adawidth.stages import Decision, MemoryBackend
 
 WIDTH = 256
 
@@ -21,8 +21,8 @@ def rotation() -> Rotation:
 
 
 @pytest.fixture(scope="module")
-def index(documents: Vectors, rotation: Rotation) -> MemoryIndex:
-    return MemoryIndex(documents, rotation)
+def index(documents: Vectors, rotation: Rotation) -> MemoryBackend:
+    return MemoryBackend(documents, rotation)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def cosines(queries: np.ndarray, rows: np.ndarray, width: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("width", [32, 64, 255, 256])
-def test_search_is_brute_force(index: MemoryIndex, queries: np.ndarray, width: int) -> None:
+def test_search_is_brute_force(index: MemoryBackend, queries: np.ndarray, width: int) -> None:
     stage = index.search(queries, width, 50)
     truth = cosines(queries, index.rows, width)
     best = np.argsort(-truth, axis=1)[:, :50]
@@ -47,13 +47,13 @@ def test_search_is_brute_force(index: MemoryIndex, queries: np.ndarray, width: i
     assert (stage.mean_widths == width).all()
 
 
-def test_full_width_is_the_encoders_own_ranking(index: MemoryIndex, documents: Vectors, queries: np.ndarray, rotation: Rotation) -> None:
+def test_full_width_is_the_encoders_own_ranking(index: MemoryBackend, documents: Vectors, queries: np.ndarray, rotation: Rotation) -> None:
     stage = index.search(queries, WIDTH, 20)
     frozen = rotation.invert(queries) @ documents.all().T
     np.testing.assert_array_equal(stage.candidates, np.argsort(-frozen, axis=1)[:, :20])
 
 
-def test_search_never_returns_a_querys_own_document(index: MemoryIndex, queries: np.ndarray) -> None:
+def test_search_never_returns_a_querys_own_document(index: MemoryBackend, queries: np.ndarray) -> None:
     best = index.search(queries, 64, 1).candidates[:, 0]
     own = np.where(np.arange(len(queries)) % 2 == 0, best, -1)
     found = index.search(queries, 64, 700, own)
@@ -63,7 +63,7 @@ def test_search_never_returns_a_querys_own_document(index: MemoryIndex, queries:
     assert (found.coordinates == np.where(own >= 0, 699, 700) * 64).all()
 
 
-def test_a_large_scan_is_the_same_in_parts(index: MemoryIndex, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_scan_is_the_same_in_parts(index: MemoryBackend, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     own = np.arange(len(queries))
     whole = index.search(queries, 64, 30, own)
     monkeypatch.setattr("adawidth.stages.memory.SCORES", 3 * 700)
@@ -72,7 +72,7 @@ def test_a_large_scan_is_the_same_in_parts(index: MemoryIndex, queries: np.ndarr
     np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-6)
 
 
-def test_extension_equals_direct_computation_and_counts_coordinates(index: MemoryIndex, queries: np.ndarray) -> None:
+def test_extension_equals_direct_computation_and_counts_coordinates(index: MemoryBackend, queries: np.ndarray) -> None:
     """From 64 to 256: what is added is what was not yet read, and nothing is read twice."""
     first = index.search(queries, 64, 40)
     second = index.rescore(first, Decision(first.alive, np.full(len(queries), WIDTH)))
@@ -84,7 +84,7 @@ def test_extension_equals_direct_computation_and_counts_coordinates(index: Memor
     assert (direct.coordinates == 40 * WIDTH).all()
 
 
-def test_only_survivors_are_read_and_paid_for(index: MemoryIndex, queries: np.ndarray) -> None:
+def test_only_survivors_are_read_and_paid_for(index: MemoryBackend, queries: np.ndarray) -> None:
     first = index.search(queries, 32, 40)
     keep = np.zeros_like(first.alive)
     keep[:, :10] = True
@@ -102,7 +102,7 @@ def test_only_survivors_are_read_and_paid_for(index: MemoryIndex, queries: np.nd
     assert (third.coordinates == np.where(moved, 40 * 32 + 10 * (WIDTH - 32), 40 * 32)).all()
 
 
-def test_the_dropped_follow_the_survivors(index: MemoryIndex, queries: np.ndarray) -> None:
+def test_the_dropped_follow_the_survivors(index: MemoryBackend, queries: np.ndarray) -> None:
     first = index.search(queries, 32, 40)
     keep = np.zeros_like(first.alive)
     keep[:, 5:15] = True
@@ -114,7 +114,7 @@ def test_the_dropped_follow_the_survivors(index: MemoryIndex, queries: np.ndarra
         np.testing.assert_array_equal(rows[query, 10:], np.delete(first.candidates[query], np.s_[5:15]))
 
 
-def test_padding_is_ranked_last_and_costs_nothing(index: MemoryIndex, queries: np.ndarray) -> None:
+def test_padding_is_ranked_last_and_costs_nothing(index: MemoryBackend, queries: np.ndarray) -> None:
     candidates: Rows = np.tile(np.array([-1, 3, 1, -1, 2]), (len(queries), 1))
     stage = index.open(queries, candidates, 64)
     assert (stage.coordinates == 3 * 64).all()
@@ -129,7 +129,7 @@ def test_padding_is_ranked_last_and_costs_nothing(index: MemoryIndex, queries: n
 def test_equal_scores_are_ranked_by_id_descending() -> None:
     vector = unit(np.random.default_rng(0).standard_normal((1, 64)))
     documents = Vectors.of(np.repeat(vector, 12, axis=0), [f"d{i}" for i in range(12)])
-    index = MemoryIndex(documents, Rotation.identity(64))
+    index = MemoryBackend(documents, Rotation.identity(64))
     expected = sorted(documents.ids, reverse=True)
     stage = index.search(vector, 32, 12)
     assert [documents.ids[row] for row in stage.candidates[0]] == expected
@@ -139,7 +139,7 @@ def test_equal_scores_are_ranked_by_id_descending() -> None:
 def test_retrieval_works_on_the_small_collection(collection: Dataset) -> None:
     """What the other tests build on: a wider prefix finds more, and full width finds most."""
     test = collection.split("test")
-    index = MemoryIndex(collection.documents, Rotation.identity(64))
+    index = MemoryBackend(collection.documents, Rotation.identity(64))
     best = test.judged.documents[::2]  # each query's document of grade 2
     found = [index.search(test.vectors.all(), width, 10).candidates for width in (8, 32, 64)]
     share = [float((rows == best[:, None]).any(axis=1).mean()) for rows in found]
@@ -157,7 +157,7 @@ def test_equal_documents_are_ordered_by_id_under_every_rotation() -> None:
     queries = unit(values[copies[:100]] + 0.1 * rng.standard_normal((100, 70)))
     for seed in range(5):
         rotation = Rotation.random(70, seed)
-        stage = MemoryIndex(documents, rotation).search(rotation.apply(queries), 64, 10)
+        stage = MemoryBackend(documents, rotation).search(rotation.apply(queries), 64, 10)
         for i, (row, score) in enumerate(zip(stage.candidates, stage.scores, strict=True)):
             pair = [np.flatnonzero(row == copies[i]), np.flatnonzero(row == copies[100 + i])]
             assert score[pair[0]] == score[pair[1]]

@@ -32,14 +32,14 @@ class Abandoning(Dialled):
 
     def read(self, stage: Stage, knob: float, k: int) -> Hits:
         """Best first by the scan. Whatever is not given up is read in full, and ranked by that."""
-        levels = np.array(self.levels(int(stage.widths[0]), stage.index.width))
+        levels = np.array(self.levels(int(stage.widths[0]), stage.backend.width))
         hopes = []
         for width in levels.tolist():
-            stage = stage.index.rescore(stage, Decision(stage.alive, np.full_like(stage.widths, width)))
+            stage = stage.backend.rescore(stage, Decision(stage.alive, np.full_like(stage.widths, width)))
             hopes.append(self.hopes(stage, knob))
         last = np.where(stage.alive, levels[abandon(np.stack(hopes, axis=2), stage.scores, k)], 0)
         done = replace(stage, last=last, coordinates=last.sum(axis=1))
-        return Hits(*done.ranked(k), done.mean_widths, stage.index.documents)
+        return Hits(*done.ranked(k), done.mean_widths, stage.backend.documents)
 
 
 def abandon(hopes: Scores, scores: Scores, k: int) -> NDArray[np.int64]:

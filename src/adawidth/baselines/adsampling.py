@@ -31,9 +31,9 @@ class ADSampling(Abandoning):
     def hopes(self, stage: Stage, knob: float) -> Scores:
         """The cosine of the smallest distance that the test allows; lengths are one, so both rank alike."""
         read = int(stage.widths[0])
-        lengths = prefix_norms(stage.queries, read)[:, None] ** 2 + stage.index.norms(read)[stage.candidates] ** 2
+        lengths = prefix_norms(stage.queries, read)[:, None] ** 2 + stage.backend.norms(read)[stage.candidates] ** 2
         distances = np.maximum(lengths - 2 * stage.sums, 0.0)  # squared, of what was read
-        return np.asarray(1 - distances * (stage.index.width / read) / (1 + knob / np.sqrt(read)) ** 2 / 2)
+        return np.asarray(1 - distances * (stage.backend.width / read) / (1 + knob / np.sqrt(read)) ** 2 / 2)
 
     def _found(self, learning: Learning, seed: int) -> Rotation:
         return Rotation.random(learning.documents.width, seed)

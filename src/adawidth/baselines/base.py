@@ -13,7 +13,7 @@ from ..errors import OptionError
 from ..hits import Hits
 from ..policies import Fixed, Policy
 from ..rotation import Rotation
-from ..stages import MemoryIndex
+from ..stages import MemoryBackend
 from ..stages.loop import SHORTLIST, by_stages, exhaustive
 
 Role = Literal["query", "document"]
@@ -61,7 +61,7 @@ class Encoding(ABC):
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """All documents ranked by cosine of what the method makes of them."""
         encoded = np.concatenate([self.encode(block, "document", width) for _, block in documents.blocks()])
-        index = MemoryIndex(Vectors(encoded, documents.ids, documents.name), Rotation.identity(encoded.shape[1]))
+        index = MemoryBackend(Vectors(encoded, documents.ids, documents.name), Rotation.identity(encoded.shape[1]))
         return exhaustive(index, self.encode(queries.vectors.all(), "query", width), encoded.shape[1], k, queries.own)
 
     def stored_floats(self, width: int) -> float:
@@ -115,7 +115,7 @@ class Staged(Rotated):
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """By the policy."""
-        index = MemoryIndex(documents, fitted(self, self.rotation))
+        index = MemoryBackend(documents, fitted(self, self.rotation))
         return by_stages(index, self.asked(queries), self.policy(width, k), k, own=queries.own)
 
     def stored_floats(self, width: int) -> float:

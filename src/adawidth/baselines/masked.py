@@ -18,7 +18,7 @@ from ..errors import OptionError
 from ..hits import Hits
 from ..metrics import Measure, evaluate
 from ..rotation import Rotation
-from ..stages import MemoryIndex
+from ..stages import MemoryBackend
 from ..stages.loop import exhaustive
 from ..stages.memory import twins
 from ..training.candidates import Candidates, nearest
@@ -40,13 +40,13 @@ MEASURE = Measure("nDCG", DEPTH)
 class Asked:
     """Queries and the documents that they are asked of."""
 
-    index: MemoryIndex
+    index: MemoryBackend
     queries: Queries
 
     @classmethod
     def of(cls, documents: Vectors, queries: Queries) -> Asked:
         """The documents as they are, in memory."""
-        return cls(MemoryIndex(documents, Rotation.identity(documents.width)), queries)
+        return cls(MemoryBackend(documents, Rotation.identity(documents.width)), queries)
 
     @classmethod
     def on_dev(cls, learning: Learning, seed: int) -> Asked:

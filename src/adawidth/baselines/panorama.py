@@ -30,7 +30,7 @@ class Panorama(Abandoning):
 
     def hopes(self, stage: Stage, knob: float) -> Scores:
         """The upper bound; a larger factor than 1 proves nothing more."""
-        tails = spread(stage, np.arange(len(stage)), (int(stage.widths[0]), stage.index.width))
+        tails = spread(stage, np.arange(len(stage)), (int(stage.widths[0]), stage.backend.width))
         return np.asarray(stage.sums + min(knob, 1.0) * tails + MARGIN)
 
     def stored_floats(self, width: int) -> float:

@@ -16,7 +16,7 @@ from .prompt import ask, show_answer
 if TYPE_CHECKING:
     from ..data import Id
     from ..formats import Document
-    from ..index import PrefixIndex
+    from ..index import IndexFolder
     from ..model import Searcher
 
 
@@ -90,7 +90,7 @@ def _by_text(
             ask(words, k, **options)
 
 
-def _width(text: str | None, index: PrefixIndex) -> int | None:
+def _width(text: str | None, index: IndexFolder) -> int | None:
     """A number, or `full`: all that the index keeps."""
     if text is None:
         return None

@@ -19,7 +19,7 @@ from ..hits import Hits
 from ..model import AdaWidth
 from ..progress import progress
 from ..rotation import Rotation
-from ..stages import MemoryIndex
+from ..stages import MemoryBackend
 from ..stages.loop import exhaustive
 from .points import Mask, on_unseen, unseen_queries
 from .widths import FULL, Width, in_numbers, usable_widths
@@ -154,7 +154,7 @@ def compare(
                     rows += measured(name, seed, learning, queries, asked, partial(_as_it_is, method))
                 tick()
     width = dataset.documents.width
-    frozen = exhaustive(MemoryIndex(dataset.documents, Rotation.identity(width)), queries.vectors.all(), width, MEASURE.k, queries.own)
+    frozen = exhaustive(MemoryBackend(dataset.documents, Rotation.identity(width)), queries.vectors.all(), width, MEASURE.k, queries.own)
     ordered = sorted(rows, key=lambda row: _place(row.method, methods))
     return Comparison(
         dataset.name,

@@ -1,4 +1,4 @@
-"""PrefixIndex: an index folder, searched and changed. It survives what a machine does to it: see commit.py and docs/index.md.
+"""IndexFolder: an index folder, searched and changed. It survives what a machine does to it: see commit.py and docs/index.md.
 
     manifest.sqlite    which segments there are, what is removed, what documents say: one transaction a commit
     *.segment          rows, codes and lengths of documents; written once
@@ -53,7 +53,7 @@ class Written:
     storage: str  # of the new segment's codes
 
 
-class PrefixIndex:
+class IndexFolder:
     """An index folder. One process at a time writes to it, any number search it; each sees the commit it opened or refreshed at."""
 
     def __init__(self, path: StrPath) -> None:
@@ -74,7 +74,7 @@ class PrefixIndex:
         target: int | None = None,
         keep: int | None = None,
         storage: str = "auto",
-    ) -> PrefixIndex:
+    ) -> IndexFolder:
         """An empty index in a folder that holds the model in `model/` and nothing else.
 
         `keep` is how many coordinates are stored (all, if not given), `start` the width that codes find candidates for, `target`

@@ -20,8 +20,8 @@ from ..hits import Hits, Read
 from ..kernels.extend import extend
 from ..kernels.topk import top_k
 from ..policies import Policy
-from ..stages import Stage
-from ..stages.backend import Floats32, Stages
+from ..stages import Backend, Stage
+from ..stages.backend import Floats32
 from .ids import Ids, Names
 from .rescore import Rescorer, fusible
 from .store.manifest import Manifest
@@ -33,7 +33,7 @@ MORE = 16  # candidates beyond those wanted, as codes round otherwise than rows 
 FILTERS = 32  # answers to filters that are kept
 
 
-class View(Stages):
+class View(Backend):
     """An index folder at one commit. Safe for concurrent searches."""
 
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:

@@ -15,12 +15,12 @@ from ..data import Dataset, Floats, Id, Learning, Qrels, Queries, Vectors, held_
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.documents import Source, of_vectors
-from ..index import PrefixIndex
+from ..index import IndexFolder
 from ..index.rescore import get_ready
 from ..policies.select import Policies, part_of
 from ..policies.taper import LADDER
 from ..rotation import Rotation
-from ..stages import Index, MemoryIndex
+from ..stages import Backend, MemoryBackend
 from ..tasks import DEFAULT, TaskMap, check_name, pick
 from .card import describe
 from .index import Searcher
@@ -113,14 +113,14 @@ class AdaWidth:
         """The task of this name; unnamed, the one called "default" if there is one; None for "none", which is the rotation alone."""
         return pick(self.tasks, name)
 
-    def open(self, index: Index | PrefixIndex) -> Searcher:
+    def open(self, index: Backend | IndexFolder) -> Searcher:
         """An index of rotated documents, to be searched with this model: one made with the same rotation, by this model or another.
 
         For an index on disk this loads compiled code, half a second, that the first search would otherwise wait for.
         """
-        place = str(index.path) if isinstance(index, PrefixIndex) else "this index"
+        place = str(index.path) if isinstance(index, IndexFolder) else "this index"
         self.rotation.check_same(index.fingerprint, place)
-        if isinstance(index, PrefixIndex):
+        if isinstance(index, IndexFolder):
             get_ready(self.policies.choose(), self.width)
         return Searcher(index, self.rotation, self.policies, self.tasks)
 
@@ -143,18 +143,18 @@ class AdaWidth:
         if path is None:
             if isinstance(given, Source):
                 raise OptionError("documents that are read batch by batch go to an index on disk: give a path")
-            return self.open(MemoryIndex(given, self.rotation))
+            return self.open(MemoryBackend(given, self.rotation))
         targets = [policies.taper.target for policies in (self.policies, *(task.policies for task in self.tasks.values()))]
         if keep is not None and keep < max(targets):
             raise OptionError(f"keep {keep} is below {max(targets)}, the width that searches read to: keep at least {max(targets)}")
         with atomic_folder(path, force=force) as folder:
             self.save(folder / "model")
             start, target = self.policies.choose().start, min(targets)
-            with PrefixIndex.create(
+            with IndexFolder.create(
                 folder, self.rotation, start=start, ladder=LADDER, target=target, keep=keep, storage=storage
             ) as index:  # fmt: skip
                 index.write(of_vectors(given) if isinstance(given, Vectors) else given)
-        return self.open(PrefixIndex(path))
+        return self.open(IndexFolder(path))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Writes the model folder."""
@@ -188,7 +188,7 @@ class AdaWidth:
 
 def open_index(path: str | Path, model: AdaWidth | None = None) -> Searcher:
     """An index folder, ready to search with the model it was made with, or with another one of the same rotation."""
-    index = PrefixIndex(path)
+    index = IndexFolder(path)
     return (AdaWidth.load(index.path / "model") if model is None else model).open(index)
 
 

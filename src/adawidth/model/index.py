@@ -12,11 +12,11 @@ import numpy as np
 from ..data import Floats, Vectors
 from ..errors import DataError, OptionError
 from ..hits import Hits
-from ..index import PrefixIndex
+from ..index import IndexFolder
 from ..policies import Policy
 from ..policies.select import Policies
 from ..rotation import Rotation
-from ..stages import Index
+from ..stages import Backend
 from ..stages.loop import BATCH, SHORTLIST, answers, joined
 from ..tasks import TaskMap, pick
 
@@ -25,7 +25,7 @@ from ..tasks import TaskMap, pick
 class Searcher:
     """Answers queries over an index with a model's rotation, policies and tasks. Safe for concurrent searches."""
 
-    index: Index | PrefixIndex
+    index: Backend | IndexFolder
     rotation: Rotation
     policies: Policies
     tasks: Mapping[str, TaskMap] = field(default_factory=dict)
@@ -68,17 +68,17 @@ class Searcher:
             return joined(list(pool.map(lambda part: answers(index, part, chosen, k, shortlist), parts)))
 
     @property
-    def folder(self) -> PrefixIndex:
+    def folder(self) -> IndexFolder:
         """The index folder that is searched, to add to it, or to ask it for texts; refused where the index is in memory."""
-        if not isinstance(self.index, PrefixIndex):
+        if not isinstance(self.index, IndexFolder):
             raise OptionError("this index is in memory: make one on disk with model.index(documents, path=…)")
         return self.index
 
-    def _seen(self, where: str | None) -> Index:
+    def _seen(self, where: str | None) -> Backend:
         """What this search sees from its beginning to its end."""
         if where is not None:
             return self.folder.view.where(where)
-        return self.index.view if isinstance(self.index, PrefixIndex) else self.index
+        return self.index.view if isinstance(self.index, IndexFolder) else self.index
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ..encoders import Encoder, encoder_of
 from ..errors import DataError
-from ..index import PrefixIndex
+from ..index import IndexFolder
 from .adawidth import AdaWidth, open_index
 from .index import Searcher
 
@@ -57,7 +57,7 @@ class TextSearcher:
         return cls(searcher, encoder_of(record.get("encoding", {}), encoder))
 
     @property
-    def index(self) -> PrefixIndex:
+    def index(self) -> IndexFolder:
         """The index folder."""
         return self.searcher.folder
 

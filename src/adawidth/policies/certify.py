@@ -59,9 +59,9 @@ class Certify:
             edges = tuple(m for m in self.ladder if m >= width)
             sums = stage.sums[here].astype(np.float64)
             slack = spread(stage, here, edges)
-            middle = sums + (queries[:, width : self.target] @ stage.index.centre[width : self.target])[:, None]
+            middle = sums + (queries[:, width : self.target] @ stage.backend.centre[width : self.target])[:, None]
             centred_slack = spread(stage, here, edges, centred=True)
-            scale = stage.index.norms(self.target)[rows] * np.linalg.norm(queries[:, : self.target], axis=1).astype(np.float64)[:, None]
+            scale = stage.backend.norms(self.target)[rows] * np.linalg.norm(queries[:, : self.target], axis=1).astype(np.float64)[:, None]
             lower[here] = np.maximum(sums - slack, middle - centred_slack) / scale
             upper[here] = np.minimum(sums + slack, middle + centred_slack) / scale
         return np.where(stage.alive, lower, -np.inf), np.where(stage.alive, upper, -np.inf)
@@ -87,5 +87,5 @@ def spread(stage: Stage, here: NDArray[np.int64], edges: Sequence[int], *, centr
     total = np.zeros(rows.shape)
     for begin, end in pairwise(edges):
         lengths = np.linalg.norm(stage.queries[here, begin:end], axis=1).astype(np.float64)
-        total += lengths[:, None] * stage.index.block_norms(begin, end, centred=centred)[rows]
+        total += lengths[:, None] * stage.backend.block_norms(begin, end, centred=centred)[rows]
     return total

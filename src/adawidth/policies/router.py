@@ -237,7 +237,7 @@ def all_features(stage: Stage, noise: float, start: int) -> NDArray[np.float64]:
     """
     prefix = stage.queries[:, :start].astype(np.float64)
     lengths = np.maximum(np.linalg.norm(prefix, axis=1), 1e-12)
-    half = stage.index.open(stage.queries, stage.candidates, max(1, start // 2)).scores
-    reference = prefix @ stage.index.centre[:start] / lengths
+    half = stage.backend.open(stage.queries, stage.candidates, max(1, start // 2)).scores
+    reference = prefix @ stage.backend.centre[:start] / lengths
     tails = np.sqrt(np.maximum(0.0, np.einsum("ij,ij->i", stage.queries, stage.queries) - lengths**2))
     return np.concatenate([extended(stage.scores, half, noise, reference, tails), prefix / lengths[:, None]], axis=1)

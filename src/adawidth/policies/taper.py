@@ -84,7 +84,7 @@ class Taper:
 def tails(stage: Stage, target: int) -> NDArray[np.float32]:
     """t(q) t(d) of every candidate: the shares of their lengths up to the target width that lie beyond the stage's width. (Q, C)"""
     width = int(stage.widths[0])
-    norms = stage.index.norms
+    norms = stage.backend.norms
     of_queries = _tail(np.linalg.norm(stage.queries[:, :width], axis=1), np.linalg.norm(stage.queries[:, :target], axis=1))
     return np.asarray(of_queries[:, None] * _tail(norms(width), norms(target))[stage.candidates], np.float32)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from ..errors import DataError
 from ..formats import encoders_in, load_dataset
-from ..index import PrefixIndex
+from ..index import IndexFolder
 from ..model import AdaWidth
 
 
 def facts_of(path: Path) -> dict[str, Any]:
     """The object that `adawidth info --json` prints."""
     if (path / "manifest.sqlite").is_file():
-        with PrefixIndex(path) as index:
+        with IndexFolder(path) as index:
             return index.facts()
     if (path / "config.json").is_file():
         size = sum(file.stat().st_size for file in path.iterdir() if file.is_file())

@@ -1,6 +1,7 @@
 """Stages of a search: what holds rotated documents, the state that policies see, and the loop over both."""
 
-from .memory import MemoryIndex
-from .state import Decision, Index, Stage
+from .backend import Backend
+from .memory import MemoryBackend
+from .state import Decision, Stage
 
-__all__ = ["Decision", "Index", "MemoryIndex", "Stage"]
+__all__ = ["Backend", "Decision", "MemoryBackend", "Stage"]

@@ -1,21 +1,26 @@
-"""What an index in memory and one on disk do alike: candidates opened at a width, and their partial sums carried on."""
+"""What holds rotated documents: the verbs search, open and rescore, whether they are in memory or on disk."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Rows, Vectors
+from ..hits import Hits
 from .state import Decision, Stage
+
+if TYPE_CHECKING:
+    from ..policies import Policy
 
 Floats32 = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 
-class Stages(ABC):
-    """Subclasses know where rows lie and how long their prefixes are."""
+class Backend(ABC):
+    """Rotated documents. Subclasses know where rows lie and how long their prefixes are."""
 
     @property
     @abstractmethod
@@ -57,6 +62,10 @@ class Stages(ABC):
     def _extend(self, queries: Floats32, candidates: Rows, keep: Bools, begin: Rows, end: Rows, sums: Floats32) -> None:
         """Adds coordinates begin[q] to end[q] to the partial sums of the kept candidates, in place."""
 
+    def answer(self, queries: Floats32, policy: Policy, k: int, shortlist: int) -> Hits | None:
+        """What the stage loop answers, by compiled code where there is some for the policy; none where there is none."""
+        return None
+
     def open(self, queries: Floats32, candidates: Rows, width: int) -> Stage:
         """Given candidates, read to this width."""
         sums = np.zeros(candidates.shape, np.float32)
@@ -75,7 +84,7 @@ class Stages(ABC):
             scale = self.norms(width)[stage.candidates] * prefix_norms(stage.queries, width)[:, None]
             scores[here] = sums[here] / scale[here]
         return Stage(
-            index=self,
+            backend=self,
             queries=stage.queries,
             candidates=stage.candidates,
             sums=sums,
@@ -91,7 +100,7 @@ class Stages(ABC):
         alive = candidates >= 0
         scores = sums / (self.norms(width)[candidates] * prefix_norms(queries, width)[:, None])
         return Stage(
-            index=self,
+            backend=self,
             queries=queries,
             candidates=candidates,
             sums=sums,

@@ -1,11 +1,12 @@
 """The stage loop: scan at the start width, ask the policy, extend what it keeps, until it stops.
 
-Written once over the verbs of an index; the same loop serves every policy.
+Written once over the verbs of a backend; the same loop serves every policy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,35 +14,37 @@ from numpy.typing import NDArray
 from ..data import Rows
 from ..errors import OptionError
 from ..hits import Hits, Read
-from ..index import View
-from ..policies import Policy
-from .state import Index, Stage
+from .backend import Backend
+from .state import Stage
+
+if TYPE_CHECKING:
+    from ..policies import Policy
 
 SHORTLIST = 500
 BATCH = 1_024  # queries carried through the stages together
 
 
-def answers(index: Index, queries: NDArray[np.float32], policy: Policy, k: int, shortlist: int) -> Hits:
-    """The policy's answers for rotated queries, by compiled code where there is some for index and policy."""
-    check_k(index, k)
-    hits = index.answer(queries, policy, k, min(max(shortlist, k), len(index.documents))) if isinstance(index, View) else None
-    return by_stages(index, queries, policy, k, shortlist=shortlist) if hits is None else hits
+def answers(backend: Backend, queries: NDArray[np.float32], policy: Policy, k: int, shortlist: int) -> Hits:
+    """The policy's answers for rotated queries, by compiled code where there is some for backend and policy."""
+    check_k(backend, k)
+    hits = backend.answer(queries, policy, k, min(max(shortlist, k), len(backend.documents)))
+    return by_stages(backend, queries, policy, k, shortlist=shortlist) if hits is None else hits
 
 
-def check_k(index: Index, k: int) -> None:
+def check_k(backend: Backend, k: int) -> None:
     """Refuses a k that there are not enough documents for."""
-    if not 1 <= k <= len(index.documents):
-        raise OptionError(f"k = {k} is not between 1 and the number of documents, {len(index.documents)}")
+    if not 1 <= k <= len(backend.documents):
+        raise OptionError(f"k = {k} is not between 1 and the number of documents, {len(backend.documents)}")
 
 
-def exhaustive(index: Index, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Hits:
+def exhaustive(backend: Backend, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Hits:
     """Every document ranked at one width."""
-    stage = index.search(queries, width, min(k, len(index.documents)), own)
-    return Hits(stage.candidates, stage.scores, np.full(len(queries), float(width)), index.documents)
+    stage = backend.search(queries, width, min(k, len(backend.documents)), own)
+    return Hits(stage.candidates, stage.scores, np.full(len(queries), float(width)), backend.documents)
 
 
 def by_stages(
-    index: Index,
+    backend: Backend,
     queries: NDArray[np.float32],
     policy: Policy,
     k: int,
@@ -51,17 +54,17 @@ def by_stages(
     candidates: Rows | None = None,
 ) -> Hits:
     """The policy's answers for rotated queries. `candidates` (Q, C) replaces the scan: stage 1 then ranks those."""
-    check_k(index, k)
-    shortlist = min(max(shortlist, k), len(index.documents))
+    check_k(backend, k)
+    shortlist = min(max(shortlist, k), len(backend.documents))
     done: list[Stage] = []
     for start in range(0, len(queries), BATCH):
         part = slice(start, start + BATCH)
         if candidates is not None:
-            stage = index.open(queries[part], candidates[part], policy.start)
+            stage = backend.open(queries[part], candidates[part], policy.start)
         else:
-            stage = index.search(queries[part], policy.start, shortlist, None if own is None else own[part])
+            stage = backend.search(queries[part], policy.start, shortlist, None if own is None else own[part])
         done.append(run(stage, policy))
-    ranked = [(*stage.ranked(k), stage.mean_widths, index.documents, stage.read(policy.start)) for stage in done]
+    ranked = [(*stage.ranked(k), stage.mean_widths, backend.documents, stage.read(policy.start)) for stage in done]
     return joined([Hits(*answer) for answer in ranked])
 
 
@@ -80,4 +83,4 @@ def run(stage: Stage, policy: Policy) -> Stage:
         decision = policy.decide(stage)
         if (decision.widths <= stage.widths).all():
             return stage
-        stage = stage.index.rescore(stage, decision)
+        stage = stage.backend.rescore(stage, decision)

@@ -11,13 +11,13 @@ from ..data import BLOCK, Rows, Vectors
 from ..kernels.extend import extend
 from ..kernels.topk import top_k
 from ..rotation import Rotation
-from .backend import Stages, prefix_norms
+from .backend import Backend, prefix_norms
 from .state import Stage
 
 SCORES = 64_000_000  # at most this many scores are held at a time while scanning
 
 
-class MemoryIndex(Stages):
+class MemoryBackend(Backend):
     """Documents under a rotation, in memory. Safe for concurrent searches: nothing changes after it is made."""
 
     def __init__(self, documents: Vectors, rotation: Rotation) -> None:

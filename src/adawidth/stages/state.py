@@ -1,19 +1,22 @@
 """The state of the stage loop: which candidates a batch of queries still reads, how far, and what that has cost.
 
-A Stage is what an index hands to a policy. Partial sums only ever grow by the coordinates not yet read, so a query that
+A Stage is what a backend hands to a policy. Partial sums only ever grow by the coordinates not yet read, so a query that
 ends at width m has read m coordinates a candidate and not m0 + m.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Rows, Vectors
+from ..data import Rows
 from ..hits import Read
+
+if TYPE_CHECKING:
+    from .backend import Backend
 
 Mask = NDArray[np.bool_]
 
@@ -22,7 +25,7 @@ Mask = NDArray[np.bool_]
 class Stage:
     """Candidates of Q queries, C each, at the widths they were read to. Columns keep their place from stage to stage."""
 
-    index: Index
+    backend: Backend
     queries: NDArray[np.float32]  # (Q, D), rotated
     candidates: Rows  # (Q, C), best first at stage 1; -1 where a query has fewer
     sums: NDArray[np.float32]  # (Q, C) partial inner products
@@ -44,11 +47,11 @@ class Stage:
     def read(self, start: int) -> Read:
         """What this has cost, after a scan at the start width."""
         count = (self.candidates >= 0).sum(axis=1)
-        return Read(count, self.coordinates, self.index.bytes_read(start, self.coordinates))
+        return Read(count, self.coordinates, self.backend.bytes_read(start, self.coordinates))
 
     def ranked(self, k: int) -> tuple[Rows, NDArray[np.float32]]:
         """Rows and scores of the k best: those read furthest first, among them by score, then by id as trec_eval does."""
-        ties = np.where(self.candidates >= 0, self.index.documents.tie_rank[self.candidates], np.iinfo(np.int64).max)
+        ties = np.where(self.candidates >= 0, self.backend.documents.tie_rank[self.candidates], np.iinfo(np.int64).max)
         order = np.lexsort((ties, -self.scores, -self.last, self.candidates < 0), axis=1)[:, :k]
         return np.take_along_axis(self.candidates, order, axis=1), np.take_along_axis(self.scores, order, axis=1)
 
@@ -59,51 +62,3 @@ class Decision:
 
     keep: Mask  # (Q, C)
     widths: NDArray[np.int64]  # (Q,)
-
-
-class Index(Protocol):
-    """The verbs that a place to search in has; see index.memory for the one in a process's own memory."""
-
-    @property
-    def documents(self) -> Vectors:
-        """The documents' ids, in row order."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """The widest that can be read."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Names the rotation that the documents are under."""
-        ...
-
-    def search(self, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Stage:
-        """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
-        ...
-
-    def open(self, queries: NDArray[np.float32], candidates: Rows, width: int) -> Stage:
-        """Given candidates, read to this width."""
-        ...
-
-    def rescore(self, stage: Stage, decision: Decision) -> Stage:
-        """The kept candidates' partial sums extended to the decision's widths."""
-        ...
-
-    def norms(self, width: int) -> NDArray[np.float32]:
-        """Length of every document's prefix. (N,)"""
-        ...
-
-    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> NDArray[np.float32]:
-        """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
-        ...
-
-    @property
-    def centre(self) -> NDArray[np.float32]:
-        """Mean of all documents. (D,)"""
-        ...
-
-    def bytes_read(self, width: int, coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
-        ...

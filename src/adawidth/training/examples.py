@@ -16,7 +16,7 @@ from ..data import Judged, Rows
 from ..errors import OptionError
 from ..metrics import Measure, evaluate
 from ..policies.router import all_features
-from ..stages import Decision, Index, Stage
+from ..stages import Backend, Decision, Stage
 from ..stages.loop import BATCH, SHORTLIST
 
 K = 10
@@ -65,7 +65,7 @@ class Examples:
 
 
 def examples(
-    index: Index,
+    index: Backend,
     queries: NDArray[np.float32],
     judged: Judged | None,
     *,

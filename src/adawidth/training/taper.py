@@ -12,7 +12,7 @@ from ..data import Judged, Rows
 from ..metrics import Measure, evaluate
 from ..policies.base import ladder_from
 from ..policies.taper import LADDER, Calibration, Curve, Taper, TaperModel, Values, tails
-from ..stages import Decision, Index, MemoryIndex, Stage
+from ..stages import Backend, Decision, MemoryBackend, Stage
 from ..stages.loop import SHORTLIST, run
 
 STARTS = (32, 64)
@@ -28,7 +28,7 @@ log = logging.getLogger("adawidth")
 Queries = NDArray[np.float32]  # (Q, D), rotated
 
 
-def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
+def calibrate(index: Backend, queries: Queries, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
     """β and σ of every ladder width but the last (the target), by least squares within each query's nearest candidates at the first.
 
     σ is read off the upper tail of what is left, since those are the candidates that a narrow width underrates. Needs no labels.
@@ -46,14 +46,14 @@ def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Row
     return Calibration(tuple(ladder), beta, sigma)
 
 
-def documents_as_queries(index: MemoryIndex, count: int = 2 * QUERIES, seed: int = 0) -> tuple[Queries, Rows]:
+def documents_as_queries(index: MemoryBackend, count: int = 2 * QUERIES, seed: int = 0) -> tuple[Queries, Rows]:
     """Documents to calibrate with where there are no queries, and their rows, so that none finds itself."""
     rows = np.sort(np.random.default_rng(seed).choice(len(index.rows), min(count, len(index.rows)), replace=False))
     return index.rows[rows], rows
 
 
 def fit_taper(
-    index: MemoryIndex,
+    index: MemoryBackend,
     calibration: Queries,
     dev: Queries,
     judged: Judged | None = None,
@@ -148,7 +148,7 @@ def _curve(stage: Stage, calibration: Calibration, k: int, reference: Rows, judg
 def _read_all(stage: Stage, ladder: Sequence[int]) -> Iterator[Stage]:
     """The stage at every ladder width, nobody dropped."""
     for width in ladder:
-        stage = stage.index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
+        stage = stage.backend.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
         yield stage
 
 
