@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from adawidth.data import Dataset, Queries, Rows
+from adawidth.data import Dataset, Queries
 from adawidth.formats import load_dataset
 from adawidth.hits import Hits
 from adawidth.metrics import Measure, evaluate
@@ -30,6 +30,7 @@ from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import SHORTLIST, by_stages, exhaustive
 from adawidth.training.taper import fit_taper
+from adawidth.types import Rows
 
 COLLECTIONS = ("scifact", "medquad", "nl2bash")
 ENCODERS = ("minilm", "wordllama")

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adawidth.data import Dataset, Id, Qrels, Vectors
+from adawidth.data import Dataset, Qrels, Vectors
 from adawidth.formats import write_qrels, write_vectors
+from adawidth.types import Id
 from small_index import empty, fill
 
 CLUSTERS, MEMBERS, WIDTH = 60, 8, 64

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from numba import njit
 
-from adawidth.data import Rows, Vectors, unit
+from adawidth.data import Vectors, unit
 from adawidth.errors import DataError, OptionError
 from adawidth.index.rescore import Answers, Rescorer, fusible
 from adawidth.kernels.float16 import products
@@ -20,6 +20,7 @@ from adawidth.policies.taper import Calibration, Taper
 from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages
+from adawidth.types import Rows
 
 LADDER = (32, 40, 48, 64, 96, 128)
 

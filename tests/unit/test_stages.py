@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from adawidth.data import Dataset, Rows, Vectors, unit
+from adawidth.data import Dataset, Vectors, unit
 from adawidth.rotation import Rotation
 from adawidth.stages import Decision, MemoryBackend
+from adawidth.types import Rows
 
 WIDTH = 256
 

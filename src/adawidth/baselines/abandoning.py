@@ -10,13 +10,11 @@ from abc import abstractmethod
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..hits import Hits
 from ..stages import Decision, Stage
+from ..types import I64, Floats
 from .dialled import Dialled
-
-Scores = NDArray[np.floating]
 
 
 class Abandoning(Dialled):
@@ -27,7 +25,7 @@ class Abandoning(Dialled):
         """The widths at which a candidate may be given up, from the start width to the full one."""
 
     @abstractmethod
-    def hopes(self, stage: Stage, knob: float) -> Scores:
+    def hopes(self, stage: Stage, knob: float) -> Floats:
         """The most that each candidate's score at full width is taken to be. (Q, C)"""
 
     def read(self, stage: Stage, knob: float, k: int) -> Hits:
@@ -42,7 +40,7 @@ class Abandoning(Dialled):
         return Hits(*done.ranked(k), done.mean_widths, stage.backend.documents)
 
 
-def abandon(hopes: Scores, scores: Scores, k: int) -> NDArray[np.int64]:
+def abandon(hopes: Floats, scores: Floats, k: int) -> I64:
     """The level that each candidate was read to: the first where its hope is below the k-th best full score before it, or the last.
 
     (Q, C, L), (Q, C) -> (Q, C)

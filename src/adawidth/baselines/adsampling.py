@@ -13,7 +13,8 @@ from ..data import Learning
 from ..rotation import Rotation
 from ..stages import Stage
 from ..stages.backend import prefix_norms
-from .abandoning import Abandoning, Scores
+from ..types import Floats
+from .abandoning import Abandoning
 
 STEP = 32
 
@@ -28,7 +29,7 @@ class ADSampling(Abandoning):
         """Every 32 coordinates."""
         return (*range(start, width, STEP), width)
 
-    def hopes(self, stage: Stage, knob: float) -> Scores:
+    def hopes(self, stage: Stage, knob: float) -> Floats:
         """The cosine of the smallest distance that the test allows; lengths are one, so both rank alike."""
         read = int(stage.widths[0])
         lengths = prefix_norms(stage.queries, read)[:, None] ** 2 + stage.backend.norms(read)[stage.candidates] ** 2

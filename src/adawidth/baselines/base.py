@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from typing import Literal, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Floats, Learning, Queries, Vectors
+from ..data import Learning, Queries, Vectors
 from ..errors import OptionError
 from ..hits import Hits
 from ..policies import Fixed, Policy
 from ..rotation import Rotation
 from ..stages import MemoryBackend
 from ..stages.loop import SHORTLIST, by_stages, exhaustive
+from ..types import F32, Floats
 
 Role = Literal["query", "document"]
 DEPTH = 10  # answers that methods are compared by
@@ -51,7 +51,7 @@ class Encoding(ABC):
     """A method that makes other, narrower vectors of queries and documents, to be compared by cosine."""
 
     @abstractmethod
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """Unit rows as this method has them at a width. (n, D) -> (n, width)"""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Rotated(Encoding):
         self.rotation = self._found(learning, seed)
         return self
 
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """The leading coordinates of the rotated rows."""
         return fitted(self, self.rotation).apply(x, width)
 
@@ -109,7 +109,7 @@ class Staged(Rotated):
     def policy(self, budget: int, k: int) -> Policy:
         """What reads the shortlist within a mean width, or `plain`."""
 
-    def asked(self, queries: Queries) -> NDArray[np.float32]:
+    def asked(self, queries: Queries) -> F32:
         """The queries as the index is asked for them."""
         return self.encode(queries.vectors.all(), "query", fitted(self, self.rotation).width)
 

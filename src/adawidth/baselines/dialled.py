@@ -8,12 +8,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..data import Judged, Learning, Queries, Rows, Vectors
+from ..data import Judged, Learning, Queries, Vectors
 from ..hits import Hits
 from ..policies.taper import Curve
 from ..stages import MemoryBackend, Stage
 from ..stages.loop import SHORTLIST, exhaustive
 from ..training.taper import QUERIES, STARTS, kept
+from ..types import Rows
 from .base import DEPTH, Rotated, documents_of, fitted
 
 BATCH = 256  # queries carried through the stages together

@@ -7,7 +7,6 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -16,11 +15,12 @@ from ..hits import Hits
 from ..kernels.topk import top_k
 from ..stages.memory import SCORES
 from ..training.pool import sample
+from ..types import F32, Mask
 from .base import documents_of, fitted
 from .descent import STEPS, Batch, Course, Ground, learned
-from .masked import NEGATIVES, Asked, Importance, Mask, Masked
+from .masked import NEGATIVES, Asked, Importance, Masked
 
-Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # (D, D), (D,)
+Layer = tuple[F32, F32]  # (D, D), (D,)
 
 
 class LearningToSelect(Masked):

@@ -14,10 +14,10 @@ from .output import emit, say, table
 from .prompt import ask, show_answer
 
 if TYPE_CHECKING:
-    from ..data import Id
     from ..formats import Document
     from ..index import IndexFolder
     from ..model import Searcher
+    from ..types import Id
 
 
 def add(app: typer.Typer) -> None:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import metrics
 from ..baselines import REGISTRY, Baseline, baseline
@@ -21,7 +20,8 @@ from ..progress import progress
 from ..rotation import Rotation
 from ..stages import MemoryBackend
 from ..stages.loop import exhaustive
-from .points import Mask, on_unseen, unseen_queries
+from ..types import F64, Mask
+from .points import on_unseen, unseen_queries
 from .widths import FULL, Width, in_numbers, usable_widths
 
 METHODS = (
@@ -55,7 +55,7 @@ class Row:
     fit_seconds: float
     stored_floats_per_document: float
     per_query: metrics.PerQuery  # quality
-    widths: NDArray[np.float64]  # spent on each query
+    widths: F64  # spent on each query
 
     def to_json(self) -> dict[str, Any]:
         """One entry of "results"."""
@@ -174,7 +174,7 @@ def _as_it_is(model: AdaWidth) -> Baseline:
     return AdaWidthTaper(model.rotation, model.policies.taper)
 
 
-def spread_of(widths: NDArray[np.float64]) -> dict[str, int]:
+def spread_of(widths: F64) -> dict[str, int]:
     """How many queries spent a mean width of at most 16, 24, 32, 48, …: the bars of a histogram, empty ends left out."""
     bounds = [b for power in range(4, 13) for b in (2**power, 3 * 2 ** (power - 1))]
     counts = np.bincount(np.searchsorted(bounds, np.round(widths, 6)), minlength=len(bounds))

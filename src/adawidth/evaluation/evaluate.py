@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import metrics
-from ..data import Dataset, Queries, Rows
+from ..data import Dataset, Queries
 from ..errors import DataError, OptionError
 from ..hits import Hits
 from ..model import AdaWidth
@@ -24,8 +23,9 @@ from ..stages import MemoryBackend
 from ..stages.loop import SHORTLIST, by_stages, exhaustive
 from ..stages.loop import run as run_stages
 from ..tasks import DEFAULT, TaskMap
+from ..types import F32, Mask, Rows
 from .online import controller
-from .points import Evaluation, Mask, Point, unseen_queries
+from .points import Evaluation, Point, unseen_queries
 from .significance import paired_bootstrap
 from .watch import Watched
 from .widths import AUTO, FROZEN, FULL, Width, in_numbers, usable_widths
@@ -114,7 +114,7 @@ class _Side:
     """Documents under a rotation and queries that were turned, or mapped, to meet them."""
 
     index: MemoryBackend
-    queries: NDArray[np.float32]  # (Q, D)
+    queries: F32  # (Q, D)
     rotates: bool  # whether turning a query costs anything
 
 

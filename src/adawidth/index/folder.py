@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..artifact import read_model
-from ..data import BLOCK, Id, Vectors
+from ..data import BLOCK, Vectors
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import Document, atomic_folder
 from ..formats.documents import Source, of_vectors
-from ..formats.files import StrPath
 from ..hits import Hits
 from ..progress import Tick, progress
 from ..rotation import Rotation
 from ..stages.memory import twins
+from ..types import F16, F32, Id, StrPath
 from .ids import Names
 from .store.commit import Change, change
 from .store.manifest import FILE, Manifest, Settings, settle
@@ -239,7 +239,7 @@ class IndexFolder:
         names = hits.documents
         return [names.described(row[row >= 0]) for row in hits.rows]
 
-    def vectors(self, ids: Iterable[Id]) -> NDArray[np.float32]:
+    def vectors(self, ids: Iterable[Id]) -> F32:
         """These documents' vectors as they are kept: rotated, cut, rounded to float16. (n, m)"""
         numbers = self._numbers(self.view.manifest, [str(identifier) for identifier in ids])
         return self.view.vectors(self.view.rows_of(list(numbers.values())))
@@ -280,7 +280,7 @@ class IndexFolder:
     def _writer(self) -> SegmentWriter:
         return SegmentWriter(self.path, self.settings.width, self.settings.ladder, self.settings.start, self.settings.coded)
 
-    def _turned(self, vectors: Vectors) -> NDArray[np.float16]:
+    def _turned(self, vectors: Vectors) -> F16:
         """Rotated and cut. Rounding must not order equal documents: their ids do."""
         rows = self.rotation.apply(vectors.all(), self.settings.width)
         copies, originals = twins(vectors)

@@ -9,10 +9,10 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Id, Rows, Vectors
+from ..data import Vectors
 from ..formats import Document
+from ..types import I64, Id, Rows
 from .store.manifest import Manifest
 from .store.segment import Segment
 
@@ -39,7 +39,7 @@ class Names(Vectors):
         return self.alive
 
     @cached_property
-    def tie_rank(self) -> NDArray[np.int64]:
+    def tie_rank(self) -> I64:
         """Orders rows as their ids, descending: merged from the segments' own orders."""
         rank = np.empty(self.firsts[-1], np.int64)
         if not self.segments:

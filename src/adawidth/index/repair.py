@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data import BLOCK, Rows
+from ..data import BLOCK
 from ..errors import AdaWidthError
-from ..formats.files import StrPath
+from ..types import I64, Rows, StrPath
 from .folder import SEED, check_folder, check_model
 from .store.commit import Change, change
 from .store.manifest import Manifest
@@ -71,7 +71,7 @@ def _rows(folder: Path, entry: Entry, changing: Change) -> tuple[Rows, Rows]:
     return np.flatnonzero(alive & sound), numbers[alive & ~sound]
 
 
-def _numbers(entry: Entry, changing: Change) -> Rows:
+def _numbers(entry: Entry, changing: Change) -> I64:
     """The numbers of a segment's documents, in row order, from the manifest: it has those that are there and those removed."""
     there = changing.matching("number BETWEEN ? AND ?", (entry.first, entry.last))
     gone = changing.removed[(changing.removed >= entry.first) & (changing.removed <= entry.last)]

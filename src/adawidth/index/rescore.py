@@ -12,16 +12,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Rows
 from ..errors import DataError, OptionError
 from ..kernels import rescore
 from ..policies import Fixed, Policy
 from ..policies.router import Router
 from ..policies.taper import Taper
+from ..types import F16, F32, F64, I64, Rows
 
-Lengths = Callable[[int], NDArray[np.float32]]
+Lengths = Callable[[int], F32]
 Arguments = tuple[Any, ...]
 
 
@@ -30,9 +29,9 @@ class Answers:
     """Rows and scores of the k best, best first (-1 and -inf where there are fewer), and what each query has read."""
 
     rows: Rows  # (Q, k)
-    scores: NDArray[np.float32]  # (Q, k)
-    widths: NDArray[np.float64]  # (Q,) coordinates read per candidate
-    coordinates: NDArray[np.int64]  # (Q,) over all candidates
+    scores: F32  # (Q, k)
+    widths: F64  # (Q,) coordinates read per candidate
+    coordinates: I64  # (Q,) over all candidates
 
 
 def fusible(policy: Policy) -> bool:
@@ -43,7 +42,7 @@ def fusible(policy: Policy) -> bool:
 class Rescorer:
     """Answers from given candidates. Safe for concurrent use: compiled code runs without the interpreter's lock."""
 
-    def __init__(self, segments: Sequence[NDArray[np.float16]], norms: Lengths, ties: NDArray[np.int64]) -> None:
+    def __init__(self, segments: Sequence[F16], norms: Lengths, ties: I64) -> None:
         """`segments` hold the rows one after the other; `norms` gives all prefix lengths at a width, `ties` the tie ranks."""
         for place, rows in enumerate(segments):
             if rows.dtype != np.float16 or rows.ndim != 2 or not rows.flags.c_contiguous or rows.shape[1] != segments[0].shape[1]:
@@ -56,7 +55,7 @@ class Rescorer:
         self._ties = ties
         self._prepared = lru_cache(maxsize=64)(self._kernel)
 
-    def answer(self, queries: NDArray[np.float32], candidates: Rows, policy: Policy, k: int, threads: int = 1) -> Answers:
+    def answer(self, queries: F32, candidates: Rows, policy: Policy, k: int, threads: int = 1) -> Answers:
         """The k best of each query's candidates (rows, -1 where there are fewer) by the policy. (Q, D), (Q, C)"""
         if queries.shape[1] < self._width or len(queries) != len(candidates):
             shapes = f"queries {queries.shape}, candidates {candidates.shape}"
@@ -105,7 +104,7 @@ def get_ready(policy: Policy, width: int) -> None:
         nothing.answer(np.empty((0, width), np.float32), np.empty((0, 1), np.int64), policy, 1)
 
 
-def _steps(policy: Taper | Fixed) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+def _steps(policy: Taper | Fixed) -> tuple[I64, F64, int]:
     """Widths, z σ / (√2 β) for each but the last, and k. A fixed width is two steps with no one left out."""
     if isinstance(policy, Fixed):
         widths = (policy.start,) if policy.width == policy.start else (policy.start, policy.width)

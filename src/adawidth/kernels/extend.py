@@ -2,15 +2,12 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-F32 = NDArray[np.float32]
-I64 = NDArray[np.int64]
-
+from ..types import F32, I64, Mask
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def extend(queries: F32, rows: F32, candidates: I64, keep: NDArray[np.bool_], begin: I64, end: I64, sums: F32) -> None:
+def extend(queries: F32, rows: F32, candidates: I64, keep: Mask, begin: I64, end: I64, sums: F32) -> None:
     """Adds coordinates begin[q] to end[q] to the partial sums of the kept candidates, in place. (Q, D), (N, D), (Q, C) …"""
     for q in range(len(queries)):
         a, b = begin[q], end[q]

@@ -1,16 +1,13 @@
 """The hot loop of the overtaker counts, compiled by numba and cached on disk."""
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-F32 = NDArray[np.float32]
-I64 = NDArray[np.int64]
+from ..types import F32, I32, I64, U8
 
 
 @njit(cache=True, nogil=True)
 def count(
-    products: F32, sums: F32, inverse: F32, thresholds: F32, offsets: I64, bins: NDArray[np.uint8], counts: NDArray[np.int32]
+    products: F32, sums: F32, inverse: F32, thresholds: F32, offsets: I64, bins: U8, counts: I32
 ) -> None:
     """Extends the partial sums and counts, for every pair, the documents whose score reaches its threshold, in place.
 

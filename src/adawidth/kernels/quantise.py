@@ -5,11 +5,8 @@ A coordinate is coded by its place among its levels, ascending, in four bits or 
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-F32 = NDArray[np.float32]
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
+from ..types import F32, I64, U8
 
 
 @njit(cache=True, nogil=True)

@@ -8,15 +8,10 @@ the same order, the living ones first, so that every step is a loop over plain a
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from ..types import F32, F64, I32, I64
 from .float16 import SUMS, fetch, products
 from .trees import DEPTH, query_features, walk
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
 TINY = np.float32(1e-24)  # squared lengths are never smaller

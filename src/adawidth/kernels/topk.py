@@ -2,10 +2,8 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-F32 = NDArray[np.float32]
-I64 = NDArray[np.int64]
+from ..types import F32, I64
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -5,11 +5,8 @@ Both equal their plain counterparts to 1e-6: `features.order_statistics`, and Li
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-I32 = NDArray[np.int32]
+from ..types import F32, F64, I32
 
 DEPTH = 100  # features.DEPTH, TEMPERATURE and FLOOR: compiled in
 TEMPERATURE = 0.05

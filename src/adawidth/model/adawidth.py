@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..artifact import read_model, write_model
-from ..data import Dataset, Floats, Id, Learning, Qrels, Queries, Vectors, held_out
+from ..data import Dataset, Learning, Qrels, Queries, Vectors, held_out
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.documents import Source, of_vectors
@@ -22,6 +22,7 @@ from ..policies.taper import LADDER
 from ..rotation import Rotation
 from ..stages import Backend, MemoryBackend
 from ..tasks import DEFAULT, TaskMap, check_name, pick
+from ..types import Floats, Id
 from .card import describe
 from .index import Searcher
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..data import Floats, Vectors
+from ..data import Vectors
 from ..errors import DataError, OptionError
 from ..hits import Hits
 from ..index import IndexFolder
@@ -19,6 +19,7 @@ from ..rotation import Rotation
 from ..stages import Backend
 from ..stages.loop import BATCH, SHORTLIST, answers, joined
 from ..tasks import TaskMap, pick
+from ..types import Floats
 
 
 @dataclass(frozen=True, eq=False)

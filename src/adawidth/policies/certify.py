@@ -14,15 +14,14 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..stages import Decision, Stage
-from ..stages.state import Mask
+from ..types import F64, I64, Mask
 from .base import ladder_from
 
 MARGIN = 1e-6  # a gap between bounds counts from here on: float32 sums are off by less
 
-Bounds = NDArray[np.float64]  # (Q, C)
+Bounds = F64  # (Q, C)
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Certify:
         return np.asarray((keep.sum(axis=1) == wanted) & settled.all(axis=1) & (last > dropped))
 
 
-def spread(stage: Stage, here: NDArray[np.int64], edges: Sequence[int], *, centred: bool = False) -> Bounds:
+def spread(stage: Stage, here: I64, edges: Sequence[int], *, centred: bool = False) -> Bounds:
     """How far the inner products of the queries `here` can be moved by the coordinates from the first to the last edge: Σ |q_B| |d_B|."""
     rows = stage.candidates[here]
     total = np.zeros(rows.shape)

@@ -7,11 +7,8 @@ involved. Scores are one row a query, in any order, with -inf where a query has 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Floats
-
-Matrix = NDArray[np.float64]
+from ..types import F64, I64, Floats
 
 TEMPERATURE = 0.05  # of the softmax behind the entropy; the contrastive loss has the same
 FLOOR = 1e-9  # denominators are never smaller
@@ -36,14 +33,14 @@ SCALE_FREE = ("peak", "spread", "lead", "edge", "agreement", "same_first", "intr
 FEATURE_SETS = ("paper", "extended", "scale-free", "query")  # query: the extended ones and the query's own prefix
 
 
-def columns(features: str, start: int) -> NDArray[np.int64]:
+def columns(features: str, start: int) -> I64:
     """Where the features of a named set stand among `EXTENDED` and the `start` coordinates of the query that follow them."""
     names = {"paper": FEATURES, "scale-free": SCALE_FREE}.get(features, EXTENDED)
     places = [EXTENDED.index(name) for name in names]
     return np.array(places + [len(EXTENDED) + j for j in range(start if features == "query" else 0)], np.int64)
 
 
-def order_statistics(scores: Floats) -> Matrix:
+def order_statistics(scores: Floats) -> F64:
     """The paper's 18 features. (Q, C) -> (Q, 18)"""
     s = _sorted(scores, DEPTH)
     ten, fifty = s[:, :10], s[:, :50]
@@ -65,7 +62,7 @@ def order_statistics(scores: Floats) -> Matrix:
     )  # fmt: skip
 
 
-def extended(scores: Floats, half: Floats, noise: float, reference: Floats, tails: Floats) -> Matrix:
+def extended(scores: Floats, half: Floats, noise: float, reference: Floats, tails: Floats) -> F64:
     """The 18 and our own. (Q, C), (Q, C), (), (Q,), (Q,) -> (Q, len(EXTENDED))
 
     `half`: the same candidates at half the start width; `noise`: spread of what the unread coordinates add to a score;
@@ -94,7 +91,7 @@ def extended(scores: Floats, half: Floats, noise: float, reference: Floats, tail
     return np.concatenate([paper, np.stack(own, axis=1).astype(np.float64)], axis=1)
 
 
-def normal_cdf(x: Matrix) -> Matrix:
+def normal_cdf(x: F64) -> F64:
     """The standard normal distribution function to 2e-7 (Abramowitz and Stegun 7.1.26)."""
     z = np.abs(x) / np.sqrt(2.0)
     t = 1.0 / (1.0 + 0.3275911 * z)
@@ -103,7 +100,7 @@ def normal_cdf(x: Matrix) -> Matrix:
     return np.asarray(np.where(x < 0, upper, 1.0 - upper))
 
 
-def _sorted(scores: Floats, depth: int) -> Matrix:
+def _sorted(scores: Floats, depth: int) -> F64:
     """The best `depth` scores, best first; short lists go on with their last score, empty ones are all zero. (Q, depth)"""
     best = -np.sort(-np.asarray(scores, np.float64), axis=1)[:, :depth]
     best = np.pad(best, ((0, 0), (0, depth - best.shape[1])), constant_values=-np.inf)
@@ -113,7 +110,7 @@ def _sorted(scores: Floats, depth: int) -> Matrix:
     return np.where(np.arange(depth) < found[:, None], best, last[:, None])
 
 
-def _top(scores: Floats, k: int) -> NDArray[np.int64]:
+def _top(scores: Floats, k: int) -> I64:
     """Columns of the k best; -1 - place where there are fewer, so that gaps agree with gaps. (Q, k)"""
     order = np.argsort(-np.asarray(scores, np.float64), axis=1, kind="stable")[:, :k]
     order = np.pad(order, ((0, 0), (0, k - order.shape[1])))

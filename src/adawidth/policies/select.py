@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from numpy.typing import NDArray
-
 from ..errors import OptionError
+from ..types import Array
 from .base import Policy
 from .certify import Certify
 from .fixed import Fixed
@@ -77,7 +76,7 @@ class Policies:
         """What goes into config.json."""
         return {"taper": self.taper.config(), "router": None if self.router is None else self.router.config()}
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
+    def tensors(self) -> dict[str, Array]:
         """What goes into model.safetensors."""
         router = {} if self.router is None else self.router.tensors()
         return {
@@ -87,13 +86,13 @@ class Policies:
         }
 
     @classmethod
-    def of(cls, width: int, config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Self:
+    def of(cls, width: int, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
         """The policies that `config` and `tensors` came from."""
         taper = TaperModel.of(config["taper"], part_of("taper", tensors))
         router = None if config["router"] is None else RouterModel.of(config["router"], part_of("router", tensors))
         return cls(width, taper, router)
 
 
-def part_of(part: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def part_of(part: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
     """The tensors whose names begin with this part, without it."""
     return {name.removeprefix(f"{part}."): tensor for name, tensor in tensors.items() if name.startswith(f"{part}.")}

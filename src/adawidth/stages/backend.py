@@ -6,17 +6,15 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Rows, Vectors
+from ..data import Vectors
 from ..hits import Hits
+from ..types import F32, I64, Mask, Rows, Widths
 from .state import Decision, Stage
 
 if TYPE_CHECKING:
     from ..policies import Policy
 
-Floats32 = NDArray[np.float32]
-Bools = NDArray[np.bool_]
 
 
 class Backend(ABC):
@@ -39,34 +37,34 @@ class Backend(ABC):
 
     @property
     @abstractmethod
-    def centre(self) -> Floats32:
+    def centre(self) -> F32:
         """Mean of all documents. (m,)"""
 
     @abstractmethod
-    def norms(self, width: int) -> Floats32:
+    def norms(self, width: int) -> F32:
         """Length of every document's prefix. (N,)"""
 
     @abstractmethod
-    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> Floats32:
+    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> F32:
         """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
 
     @abstractmethod
-    def search(self, queries: Floats32, width: int, k: int, own: Rows | None = None) -> Stage:
+    def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
 
     @abstractmethod
-    def bytes_read(self, width: int, coordinates: Rows) -> Rows:
+    def bytes_read(self, width: int, coordinates: I64) -> I64:
         """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
 
     @abstractmethod
-    def _extend(self, queries: Floats32, candidates: Rows, keep: Bools, begin: Rows, end: Rows, sums: Floats32) -> None:
+    def _extend(self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32) -> None:
         """Adds coordinates begin[q] to end[q] to the partial sums of the kept candidates, in place."""
 
-    def answer(self, queries: Floats32, policy: Policy, k: int, shortlist: int) -> Hits | None:
+    def answer(self, queries: F32, policy: Policy, k: int, shortlist: int) -> Hits | None:
         """What the stage loop answers, by compiled code where there is some for the policy; none where there is none."""
         return None
 
-    def open(self, queries: Floats32, candidates: Rows, width: int) -> Stage:
+    def open(self, queries: F32, candidates: Rows, width: int) -> Stage:
         """Given candidates, read to this width."""
         sums = np.zeros(candidates.shape, np.float32)
         begin = np.zeros(len(queries), np.int64)
@@ -95,7 +93,7 @@ class Backend(ABC):
             coordinates=stage.coordinates + moving.sum(axis=1) * (widths - stage.widths),
         )
 
-    def _stage(self, queries: Floats32, candidates: Rows, sums: Floats32, width: int) -> Stage:
+    def _stage(self, queries: F32, candidates: Rows, sums: F32, width: int) -> Stage:
         """Candidates that stand at this width; -1 is none."""
         alive = candidates >= 0
         scores = sums / (self.norms(width)[candidates] * prefix_norms(queries, width)[:, None])
@@ -112,6 +110,6 @@ class Backend(ABC):
         )
 
 
-def prefix_norms(rows: Floats32, width: int) -> Floats32:
+def prefix_norms(rows: F32, width: int) -> F32:
     """Length of every row's prefix, never zero. (n, D) -> (n,)"""
     return np.asarray(np.maximum(np.linalg.norm(rows[:, :width], axis=1), 1e-12), np.float32)

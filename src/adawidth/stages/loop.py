@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Rows
 from ..errors import OptionError
 from ..hits import Hits, Read
+from ..types import F32, Rows
 from .backend import Backend
 from .state import Stage
 
@@ -24,7 +23,7 @@ SHORTLIST = 500
 BATCH = 1_024  # queries carried through the stages together
 
 
-def answers(backend: Backend, queries: NDArray[np.float32], policy: Policy, k: int, shortlist: int) -> Hits:
+def answers(backend: Backend, queries: F32, policy: Policy, k: int, shortlist: int) -> Hits:
     """The policy's answers for rotated queries, by compiled code where there is some for backend and policy."""
     check_k(backend, k)
     hits = backend.answer(queries, policy, k, min(max(shortlist, k), len(backend.documents)))
@@ -37,7 +36,7 @@ def check_k(backend: Backend, k: int) -> None:
         raise OptionError(f"k = {k} is not between 1 and the number of documents, {len(backend.documents)}")
 
 
-def exhaustive(backend: Backend, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Hits:
+def exhaustive(backend: Backend, queries: F32, width: int, k: int, own: Rows | None = None) -> Hits:
     """Every document ranked at one width."""
     stage = backend.search(queries, width, min(k, len(backend.documents)), own)
     return Hits(stage.candidates, stage.scores, np.full(len(queries), float(width)), backend.documents)
@@ -45,7 +44,7 @@ def exhaustive(backend: Backend, queries: NDArray[np.float32], width: int, k: in
 
 def by_stages(
     backend: Backend,
-    queries: NDArray[np.float32],
+    queries: F32,
     policy: Policy,
     k: int,
     *,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import BLOCK, Rows, Vectors
+from ..data import BLOCK, Vectors
 from ..kernels.extend import extend
 from ..kernels.topk import top_k
 from ..rotation import Rotation
+from ..types import F32, I64, Mask, Rows, Widths
 from .backend import Backend, prefix_norms
 from .state import Stage
 
@@ -28,8 +28,8 @@ class MemoryBackend(Backend):
             rotation.apply(block, out=self.rows[start : start + len(block)])
         self._copies, self._originals = twins(documents)
         self.rows[self._copies] = self.rows[self._originals]  # rounding must not order equal documents: their ids do
-        self._norms: dict[int, NDArray[np.float32]] = {}
-        self._blocks: dict[tuple[int, int, bool], NDArray[np.float32]] = {}
+        self._norms: dict[int, F32] = {}
+        self._blocks: dict[tuple[int, int, bool], F32] = {}
 
     @property
     def documents(self) -> Vectors:
@@ -46,18 +46,18 @@ class MemoryBackend(Backend):
         """Names the rotation that the documents are under."""
         return self._rotation.fingerprint
 
-    def norms(self, width: int) -> NDArray[np.float32]:
+    def norms(self, width: int) -> F32:
         """Length of every document's prefix. (N,)"""
         if width not in self._norms:
             self._norms[width] = prefix_norms(self.rows, width)
         return self._norms[width]
 
     @cached_property
-    def centre(self) -> NDArray[np.float32]:
+    def centre(self) -> F32:
         """Mean of all documents. (D,)"""
         return np.asarray(self.rows.mean(axis=0, dtype=np.float64), np.float32)
 
-    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> NDArray[np.float32]:
+    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> F32:
         """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
         key = (begin, end, centred)
         if key not in self._blocks:
@@ -65,7 +65,7 @@ class MemoryBackend(Backend):
             self._blocks[key] = np.linalg.norm(block - self.centre[begin:end] if centred else block, axis=1)
         return self._blocks[key]
 
-    def search(self, queries: NDArray[np.float32], width: int, k: int, own: Rows | None = None) -> Stage:
+    def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
         k = min(k, len(self.rows))
         found = np.empty((len(queries), k), np.int64)
@@ -86,12 +86,12 @@ class MemoryBackend(Backend):
             found[part][np.take_along_axis(scores, found[part], axis=1) == -np.inf] = -1
         return self._stage(queries, found, sums, width)
 
-    def bytes_read(self, width: int, coordinates: Rows) -> Rows:
+    def bytes_read(self, width: int, coordinates: I64) -> I64:
         """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
         return (len(self.rows) * width + coordinates) * self.rows.itemsize
 
     def _extend(
-        self, queries: NDArray[np.float32], candidates: Rows, keep: NDArray[np.bool_], begin: Rows, end: Rows, sums: NDArray[np.float32]
+        self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32
     ) -> None:
         extend(queries, self.rows, candidates, keep, begin, end, sums)
 

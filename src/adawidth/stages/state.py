@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Rows
 from ..hits import Read
+from ..types import F32, F64, I64, Mask, Rows, Widths
 
 if TYPE_CHECKING:
     from .backend import Backend
 
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,20 +24,20 @@ class Stage:
     """Candidates of Q queries, C each, at the widths they were read to. Columns keep their place from stage to stage."""
 
     backend: Backend
-    queries: NDArray[np.float32]  # (Q, D), rotated
+    queries: F32  # (Q, D), rotated
     candidates: Rows  # (Q, C), best first at stage 1; -1 where a query has fewer
-    sums: NDArray[np.float32]  # (Q, C) partial inner products
-    scores: NDArray[np.float32]  # (Q, C) prefix cosines at the width each candidate was last read at
+    sums: F32  # (Q, C) partial inner products
+    scores: F32  # (Q, C) prefix cosines at the width each candidate was last read at
     alive: Mask  # (Q, C) candidates still in it
-    last: NDArray[np.int64]  # (Q, C) the width each candidate was last read at
-    widths: NDArray[np.int64]  # (Q,) the width the living candidates of each query stand at
-    coordinates: NDArray[np.int64]  # (Q,) coordinates read so far, over all candidates
+    last: Widths  # (Q, C) the width each candidate was last read at
+    widths: Widths  # (Q,) the width the living candidates of each query stand at
+    coordinates: I64  # (Q,) coordinates read so far, over all candidates
 
     def __len__(self) -> int:
         return len(self.queries)
 
     @property
-    def mean_widths(self) -> NDArray[np.float64]:
+    def mean_widths(self) -> F64:
         """Coordinates read per shortlist candidate, one number a query."""
         size = np.maximum((self.candidates >= 0).sum(axis=1), 1)
         return np.asarray(self.coordinates / size, np.float64)
@@ -49,7 +47,7 @@ class Stage:
         count = (self.candidates >= 0).sum(axis=1)
         return Read(count, self.coordinates, self.backend.bytes_read(start, self.coordinates))
 
-    def ranked(self, k: int) -> tuple[Rows, NDArray[np.float32]]:
+    def ranked(self, k: int) -> tuple[Rows, F32]:
         """Rows and scores of the k best: those read furthest first, among them by score, then by id as trec_eval does."""
         ties = np.where(self.candidates >= 0, self.backend.documents.tie_rank[self.candidates], np.iinfo(np.int64).max)
         order = np.lexsort((ties, -self.scores, -self.last, self.candidates < 0), axis=1)[:, :k]
@@ -61,4 +59,4 @@ class Decision:
     """What to read next: the candidates that stay, and the width each query goes on to (its present one: it stops)."""
 
     keep: Mask  # (Q, C)
-    widths: NDArray[np.int64]  # (Q,)
+    widths: Widths  # (Q,)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Learning, Queries
 from ..errors import OptionError
@@ -19,6 +18,7 @@ from ..policies.router import RouterModel
 from ..policies.select import Policies
 from ..rotation import Rotation, second_moment
 from ..stages import MemoryBackend
+from ..types import F64
 from .choose import Choice, choose_rotation, learned_from_all, made_again
 from .examples import Examples, examples
 from .pool import sample
@@ -85,7 +85,7 @@ def fit_model(
     return Fitted(rotation, Policies(rotation.width, taper, routed), record, choice.chosen.rotation if taught else None)
 
 
-def _router(pool: Learning, choice: Choice, moment: NDArray[np.float64], index: MemoryBackend, seed: int) -> RouterModel | None:
+def _router(pool: Learning, choice: Choice, moment: F64, index: MemoryBackend, seed: int) -> RouterModel | None:
     """The paper's router, cross-fitted: what labels taught is learned again without the queries that teach the router."""
     taught, teacher, rotation = pool.train, index, choice.chosen.rotation
     crossed = pool.labelled and choice.chosen.name not in ("identity", "pca")

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Learning, Queries
 from ..errors import DataError, OptionError
@@ -27,6 +26,7 @@ from ..progress import progress
 from ..rotation import QueryMap, Rotation
 from ..stages import MemoryBackend
 from ..tasks import TaskMap
+from ..types import F64
 from .examples import Examples, examples
 from .fit import ROUTER_SHARE
 from .pool import sample, together
@@ -38,7 +38,6 @@ from .task import Curve
 TOLERANCE = 0.01  # nDCG on dev by which a map, less a standard error, may be behind the rotation alone
 NARROWER = 2.0  # standard errors by which a narrower target width must be ahead of the full width
 
-Values = NDArray[np.float64]
 
 log = logging.getLogger("adawidth")
 
@@ -143,11 +142,11 @@ def _ahead(curve: Curve, other: Curve) -> bool:
     return float(gain.mean()) > _error(gain)
 
 
-def _gains(curve: Curve, other: Curve) -> Values:
+def _gains(curve: Curve, other: Curve) -> F64:
     return np.stack([curve[m] - other[m] for m in sorted(counted(curve))])  # (W, Q)
 
 
-def _error(values: Values) -> float:
+def _error(values: F64) -> float:
     """Standard error of the mean."""
     return float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
 

@@ -8,14 +8,11 @@ from typing import Any, ClassVar
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
 
-from ...data import Rows
 from ...errors import ArtifactError, DataError, OptionError
+from ...types import F32, Array, Mask, Rows
 
-Array = NDArray[Any]
-Block = NDArray[np.float32]  # (N, m), rows of unit length
-Mask = NDArray[np.bool_]  # (N,)
+Block = F32  # (N, m), rows of unit length
 
 SAMPLE = 65_536  # rows that quantisers learn from
 KINDS: dict[str, type[Codes]] = {}  # by storage
@@ -67,7 +64,7 @@ class Codes(ABC):
     def width(self) -> int:
         """Coordinates coded."""
 
-    def search(self, queries: NDArray[np.float32], k: int, allowed: Mask | None = None) -> Rows:
+    def search(self, queries: F32, k: int, allowed: Mask | None = None) -> Rows:
         """The k best rows, best first, -1 where there are fewer; `allowed` (N,) leaves only these rows. (Q, m) -> (Q, k)"""
         if queries.shape[1] != self.width:
             raise DataError(f"queries are {queries.shape[1]} wide, the codes {self.width}: cut both to the start width")
@@ -84,10 +81,10 @@ class Codes(ABC):
         return self._search_among(queries, k, allowed, rows)
 
     @abstractmethod
-    def _search(self, queries: NDArray[np.float32], k: int) -> Rows: ...
+    def _search(self, queries: F32, k: int) -> Rows: ...
 
     @abstractmethod
-    def _search_among(self, queries: NDArray[np.float32], k: int, allowed: Mask, rows: Rows) -> Rows: ...
+    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows: ...
 
 
 def kind(storage: str) -> type[Codes]:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
 
-from ...data import Rows
-from .base import Array, Block, Codes, Mask, checked, selector
+from ...types import F32, Array, Mask, Rows
+from .base import Block, Codes, checked, selector
 
 
 class Flat(Codes):
@@ -43,9 +42,9 @@ class Flat(Codes):
     def bytes_per_document(self) -> float:
         return 4.0 * self.width
 
-    def _search(self, queries: NDArray[np.float32], k: int) -> Rows:
+    def _search(self, queries: F32, k: int) -> Rows:
         return np.asarray(self._index.search(queries, k)[1])
 
-    def _search_among(self, queries: NDArray[np.float32], k: int, allowed: Mask, rows: Rows) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
         with_filter = faiss.SearchParameters(sel=selector(allowed))
         return np.asarray(self._index.search(queries, k, params=with_filter)[1])

@@ -7,12 +7,12 @@ from typing import Self
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
 
-from ...data import BLOCK, Rows
+from ...data import BLOCK
 from ...kernels import quantise
 from ...kernels.topk import top_k
-from .base import SAMPLE, Array, Block, Codes, Mask, checked
+from ...types import F32, U8, Array, Mask, Rows
+from .base import SAMPLE, Block, Codes, checked
 from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_turn, table, taught
 
 FEW = 20  # where fewer than one row in so many is allowed, those alone are scored
@@ -25,7 +25,7 @@ class FourBit(Codes):
     storage = "pq4"
     wide = True
 
-    def __init__(self, turn: NDArray[np.float32], levels: NDArray[np.float32], codes: NDArray[np.uint8]) -> None:
+    def __init__(self, turn: F32, levels: F32, codes: U8) -> None:
         self._turn = turn  # (m, m) orthogonal
         self._levels = levels  # (m, 16 or 4) ascending
         self._codes = codes  # (N, bytes)
@@ -66,10 +66,10 @@ class FourBit(Codes):
     def bytes_per_document(self) -> float:
         return float(self._codes.shape[1])
 
-    def _search(self, queries: NDArray[np.float32], k: int) -> Rows:
+    def _search(self, queries: F32, k: int) -> Rows:
         return np.asarray(self._index.search(queries @ self._turn.T, k)[1])
 
-    def _search_among(self, queries: NDArray[np.float32], k: int, allowed: Mask, rows: Rows) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
         """The allowed ones among the best of all rows; where these are too few, all allowed ones are scored."""
         turned, found = queries @ self._turn.T, np.empty((len(queries), k), np.int64)
         many = len(rows) * FEW >= len(self)
@@ -79,7 +79,7 @@ class FourBit(Codes):
             found[query] = kept[:k] if len(kept) >= k else self._score(turned[query], rows, k)
         return found
 
-    def _score(self, query: NDArray[np.float32], rows: Rows, k: int) -> Rows:
+    def _score(self, query: F32, rows: Rows, k: int) -> Rows:
         """The k best of these rows, which are more than k."""
         scores = quantise.scores(self._codes, rows, table(query, self._points))
         return np.asarray(rows[top_k(scores[None], np.arange(len(rows)), k)[0]])

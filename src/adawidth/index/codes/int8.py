@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data import BLOCK
-from .base import SAMPLE, Array, Block, checked, sample
+from ...types import F32, U8, Array
+from .base import SAMPLE, Block, checked, sample
 from .flat import Flat
 
 
@@ -18,7 +18,7 @@ class Int8(Flat):
 
     storage = "int8"
 
-    def __init__(self, trained: NDArray[np.float32], codes: NDArray[np.uint8]) -> None:
+    def __init__(self, trained: F32, codes: U8) -> None:
         self._index = faiss.IndexScalarQuantizer(codes.shape[1], faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
         faiss.copy_array_to_vector(trained, self._index.sq.trained)
         self._index.is_trained = True

@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
 
-from ...data import BLOCK, Rows
+from ...data import BLOCK
 from ...errors import ArtifactError
 from ...kernels import quantise
 from ...kernels.topk import top_k
-from .base import SAMPLE, Array, Block, Codes, Mask, checked, sample, selector
+from ...types import F32, I32, I64, U8, Array, Mask, Rows
+from .base import SAMPLE, Block, Codes, checked, sample, selector
 from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_turn, table, taught
 from .fourbit import FEW
 
@@ -35,12 +35,12 @@ ONE, MANY = 11, 13  # faiss' ways to scan that are the fastest for a single quer
 class Stored:
     """What is stored."""
 
-    turn: NDArray[np.float32]  # (m, m) orthogonal
-    levels: NDArray[np.float32]  # (m, 16 or 4) ascending
-    codes: NDArray[np.uint8]  # (N, bytes)
-    centres: NDArray[np.float32]  # (L, m) of the lists
-    list_of: NDArray[np.int32]  # (N,)
-    probes: NDArray[np.int64]  # (1,) lists to scan
+    turn: F32  # (m, m) orthogonal
+    levels: F32  # (m, 16 or 4) ascending
+    codes: U8  # (N, bytes)
+    centres: F32  # (L, m) of the lists
+    list_of: I32  # (N,)
+    probes: I64  # (1,) lists to scan
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> Self:
@@ -117,28 +117,28 @@ class Lists(Codes):
     def scan_bytes(self) -> float:
         return self.share_scanned * self._stored.codes.nbytes
 
-    def _search(self, queries: NDArray[np.float32], k: int) -> Rows:
+    def _search(self, queries: F32, k: int) -> Rows:
         lists = len(self._stored.centres)
         return self._scan(queries @ self._stored.turn.T, k, min(lists, -(-self._met(k) * lists // max(len(self), 1))))
 
-    def _search_among(self, queries: NDArray[np.float32], k: int, allowed: Mask, rows: Rows) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
         turned = queries @ self._stored.turn.T
         if len(rows) * FEW < len(self):
             return np.concatenate([self._score(query, rows, k) for query in turned]).reshape(len(queries), k)
         return self._scan(turned, k, self._probes(turned, k, rows), sel=selector(allowed))
 
-    def _scan(self, turned: NDArray[np.float32], k: int, probes: int, **options: Any) -> Rows:
+    def _scan(self, turned: F32, k: int, probes: int, **options: Any) -> Rows:
         scanner = self._one if len(turned) == 1 else self._many
         return np.asarray(scanner.search(turned, k, params=faiss.SearchParametersIVF(nprobe=probes, **options))[1])
 
-    def _score(self, query: NDArray[np.float32], rows: Rows, k: int) -> Rows:
+    def _score(self, query: F32, rows: Rows, k: int) -> Rows:
         """The k best of these rows, which are more than k."""
         stored = self._stored
         scores = quantise.scores(stored.codes, rows, table(query, self._points))
         scores += (stored.centres @ query)[stored.list_of[rows]]
         return np.asarray(rows[top_k(scores[None], np.arange(len(rows)), k)[0]])
 
-    def _probes(self, turned: NDArray[np.float32], k: int, rows: Rows) -> int:
+    def _probes(self, turned: F32, k: int, rows: Rows) -> int:
         """Lists to scan so that every query meets as many of these rows as it would of all rows without a filter."""
         stored = self._stored
         wanted = min(len(rows), self._met(k))
@@ -169,7 +169,7 @@ class Lists(Codes):
         self._stored.probes[0] = min(lists, round(MARGIN * probes))
 
 
-def _coded(block: Block, centres: NDArray[np.float32], seed: int, bits: int) -> Stored:
+def _coded(block: Block, centres: F32, seed: int, bits: int) -> Stored:
     """Every row in its nearest list."""
     width, turn = block.shape[1], random_turn(block.shape[1], seed)
     nearest = faiss.IndexFlatIP(width)

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ...data import Rows
 from ...errors import DataError
 from ...formats import Document
+from ...types import I64
 from . import lock
 from .manifest import Manifest, checksum_of, packed, parts
 from .segment import NAME, Entry
@@ -35,7 +35,7 @@ class Change(Manifest):
         super().__init__(folder, writing=True, mending=mending)
         self._before = (self.head, self.segments)
 
-    def insert(self, documents: Sequence[Document], *, update: bool = False) -> Rows:
+    def insert(self, documents: Sequence[Document], *, update: bool = False) -> I64:
         """Adds documents and gives their numbers, which ascend. With `update` those of the same ids are removed, else refused."""
         head = self.head
         known = self.numbers_of([document.id for document in documents]) if update else {}

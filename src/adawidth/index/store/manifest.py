@@ -21,9 +21,9 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ...data import Rows
 from ...errors import ArtifactError, DataError
 from ...formats import Document
+from ...types import I64
 from . import lock
 from .segment import Entry
 
@@ -186,7 +186,7 @@ class Manifest:
                 found[row[1]] = row[0]
         return found
 
-    def matching(self, condition: str, values: Sequence[Any]) -> Rows:
+    def matching(self, condition: str, values: Sequence[Any]) -> I64:
         """The numbers of the documents that meet a condition, which has its values bound and none in its text."""
         return np.array([number for (number,) in self.query(f"SELECT number FROM documents WHERE {condition}", values)], np.int64)
 
@@ -254,7 +254,7 @@ class Manifest:
         except (TypeError, KeyError, ValueError, AttributeError, IndexError) as error:
             raise self.damaged(f"it does not describe an index ({error})") from None
 
-    def _removed(self) -> Rows:
+    def _removed(self) -> I64:
         numbers = [number for (number,) in self._db.execute("SELECT number FROM removed ORDER BY number")]
         if (len(numbers), sum(map(_mark, numbers)) % WHOLE) != (self.head.removed, self.head.removed_sum):
             raise self.damaged(f"{len(numbers)} removals are not the {self.head.removed} that were written")

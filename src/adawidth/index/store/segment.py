@@ -26,10 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...data import Rows
 from ...errors import ArtifactError, OptionError
+from ...types import F16, F32, F64, I64, Array, Mask, Rows
 
 if TYPE_CHECKING:
     from ..codes import Codes
@@ -49,8 +48,6 @@ LAYOUT = {  # kind and dimensions of the arrays that every segment has
 }
 NAME = re.compile(r"[0-9a-f]{32}\.segment")
 
-Array = NDArray[Any]
-Bools = NDArray[np.bool_]
 
 
 class MissingSegment(ArtifactError):
@@ -123,10 +120,10 @@ class Segment:
         if rows_only:
             return
         self.arrays = {name: self._array(name) for name in entry.arrays if name != "rows"}
-        self.rows: NDArray[np.float16] = self._array("rows")
-        self.inverse: NDArray[np.float32] = self.arrays["inverse"]
-        self.numbers: Rows = self.arrays["numbers"]
-        self.total: NDArray[np.float64] = self.arrays["total"]
+        self.rows: F16 = self._array("rows")
+        self.inverse: F32 = self.arrays["inverse"]
+        self.numbers: I64 = self.arrays["numbers"]
+        self.total: F64 = self.arrays["total"]
         if (np.diff(self.numbers) <= 0).any() or [self.numbers[0], self.numbers[-1]] != [entry.first, entry.last]:
             raise self._damaged(f"the documents' numbers do not ascend from {entry.first} to {entry.last}")
         self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked …
@@ -159,13 +156,13 @@ class Segment:
         data, ends = self.arrays["names"].tobytes(), self.arrays["ends"].tolist()
         return [data[begin:end].decode(errors="replace") for begin, end in zip([0, *ends], ends, strict=False)]
 
-    def rows_of(self, numbers: Rows) -> Rows:
+    def rows_of(self, numbers: I64) -> Rows:
         """The rows of those of these documents, by their numbers, that are in this segment."""
         near = numbers[(numbers >= self.entry.first) & (numbers <= self.entry.last)]
         rows = np.searchsorted(self.numbers, near)
         return np.asarray(rows[self.numbers[rows] == near])
 
-    def without(self, removed: Rows) -> Bools:
+    def without(self, removed: I64) -> Mask:
         """Which rows hold documents that are not among the removed. (N,)"""
         alive = np.ones(len(self), np.bool_)
         alive[self.rows_of(removed)] = False
@@ -190,12 +187,12 @@ class Segment:
             found = f"{self.rows.shape[1]} and {self.inverse.shape[1]}"
             raise self._damaged(f"rows and lengths are {found} wide, expected {width} and {ladder}")
 
-    def sound(self) -> Bools:
+    def sound(self) -> Mask:
         """Which rows can be trusted, whatever else is damaged. (N,)"""
         sound = [zlib.crc32(self._block(block)) == checksum for block, checksum in enumerate(self.entry.checksums)]
         return np.repeat(np.array(sound, np.bool_), CHECKED)[: len(self)]
 
-    def some(self, rows: Rows) -> NDArray[np.float16]:
+    def some(self, rows: Rows) -> F16:
         """These rows, unchecked, of a file opened with `rows_only`."""
         place = self.entry.arrays["rows"]
         size = 2 * place.shape[1]

@@ -9,13 +9,13 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...data import BLOCK, Rows, unit
-from .segment import ALIGNED, CHECKED, MAGIC, Array, Entry, Place
+from ...data import BLOCK, unit
+from ...types import F16, F32, I64, Array
+from .segment import ALIGNED, CHECKED, MAGIC, Entry, Place
 
 log = logging.getLogger("adawidth")
 
@@ -34,7 +34,7 @@ class SegmentWriter:
         self._file = self.path.open("xb")
         self._file.write(MAGIC)
         self._checksum = 0
-        self._numbers: list[NDArray[np.int64]] = []
+        self._numbers: list[I64] = []
         self._ids: list[str] = []
         self._places: dict[str, Place] = {}
 
@@ -46,7 +46,7 @@ class SegmentWriter:
         if kind is not None or not self._places:  # it failed, or there was nothing to write
             self.path.unlink(missing_ok=True)
 
-    def append(self, rows: NDArray[np.float16], numbers: Rows, ids: Sequence[str]) -> None:
+    def append(self, rows: F16, numbers: I64, ids: Sequence[str]) -> None:
         """Some more rotated rows, with the numbers and ids of their documents. Numbers ascend."""
         data = np.ascontiguousarray(rows, "<f2").data
         self._file.write(data)
@@ -98,7 +98,7 @@ class SegmentWriter:
     def _write(self, name: str, array: Array) -> None:
         self._write_parts(name, array.dtype.newbyteorder("<").str, array.shape, iter([array]))
 
-    def _write_inverse(self, rows: NDArray[np.float16]) -> None:
+    def _write_inverse(self, rows: F16) -> None:
         shape = (len(rows), len(self._ladder))
         self._write_parts("inverse", "<f4", shape, (inverse_norms(part, self._ladder) for part in _parts(rows)))
 
@@ -112,7 +112,7 @@ class SegmentWriter:
         self._places[name] = Place(kind, shape, offset, checksum)
 
 
-def inverse_norms(rows: NDArray[Any], ladder: Sequence[int]) -> NDArray[np.float32]:
+def inverse_norms(rows: Array, ladder: Sequence[int]) -> F32:
     """One over the length of every row's prefix at each width of the ladder; no prefix counts as shorter than 1e-12. (n, D) -> (n, W)"""
     squares = np.square(rows[:, : ladder[-1]], dtype=np.float32)
     lengths = np.sqrt(np.cumsum(np.add.reduceat(squares, [0, *ladder[:-1]], axis=1, dtype=np.float64), axis=1))
@@ -128,5 +128,5 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+def _parts(rows: Array) -> Iterator[Array]:
     return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
