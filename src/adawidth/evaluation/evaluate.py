@@ -17,7 +17,7 @@ from ..errors import DataError, OptionError
 from ..hits import Hits
 from ..model import AdaWidth
 from ..policies import Fixed, Policy
-from ..policies.taper import DEFAULT_QUALITY
+from ..policies.base import DEFAULT_QUALITY
 from ..rotation import Rotation
 from ..stages import MemoryBackend
 from ..stages.loop import SHORTLIST, by_stages, exhaustive

@@ -1,6 +1,6 @@
 """Routing one query in microseconds, compiled by numba and cached on disk: the paper's features and the walk through trees.
 
-Both equal their plain counterparts to 1e-6: `features.order_statistics`, and LightGBM's raw scores on the same features.
+Both equal their plain counterparts to 1e-6: `policies.features.order_statistics`, and LightGBM's raw scores on the same features.
 """
 
 import numpy as np
@@ -8,9 +8,9 @@ from numba import njit
 
 from ..types import F32, F64, I32
 
-DEPTH = 100  # features.DEPTH, TEMPERATURE and FLOOR: compiled in
-TEMPERATURE = 0.05
-FLOOR = 1e-9
+TEMPERATURE = 0.05  # of the softmax behind the entropy; the contrastive loss has the same
+FLOOR = 1e-9  # denominators are never smaller
+DEPTH = 100  # order statistics look no deeper
 
 
 @njit(cache=True, nogil=True)

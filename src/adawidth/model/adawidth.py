@@ -17,8 +17,8 @@ from ..formats import atomic_folder
 from ..formats.documents import Source, of_vectors
 from ..index import IndexFolder
 from ..index.rescore import get_ready
+from ..policies.base import LADDER
 from ..policies.select import Policies, part_of
-from ..policies.taper import LADDER
 from ..rotation import Rotation
 from ..stages import Backend, MemoryBackend
 from ..tasks import DEFAULT, TaskMap, check_name, pick

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..kernels.trees import DEPTH, FLOOR, TEMPERATURE
 from ..types import F64, I64, Floats
-
-TEMPERATURE = 0.05  # of the softmax behind the entropy; the contrastive loss has the same
-FLOOR = 1e-9  # denominators are never smaller
-DEPTH = 100  # order statistics look no deeper
 
 FEATURES = (
     "score_1", "score_2", "score_5", "score_10", "score_11", "score_20",

@@ -19,14 +19,13 @@ from ..errors import OptionError
 from ..kernels.trees import batch_features, predict
 from ..stages import Decision, Stage
 from ..types import F64, I32, I64, Array
-from .base import Policy, finish
+from .base import DEFAULT_QUALITY, Policy, finish
 from .budget import Gains, allot, check_budget, price_for, top_share
 from .features import columns, extended
 from .fixed import Fixed
 
 log = logging.getLogger("adawidth")
 
-QUALITY = 0.99
 Scores = F64  # (Q,)
 
 
@@ -137,7 +136,7 @@ class RouterModel:
             log.warning("the router had nothing to learn from: every query ends at the start width, %d", self.start)
             return Fixed(self.start, self.start)
         if budget is None:
-            budget = self.budget_for(QUALITY if quality is None else quality)
+            budget = self.budget_for(DEFAULT_QUALITY if quality is None else quality)
         head, price, _ = max((self._tried(place, budget) for place in self._usable(budget)), key=lambda found: found[2])
         if transductive:
             return Transductive(head, self.start, self.noise, min(budget, head.widths[-1]))

@@ -19,12 +19,7 @@ import numpy as np
 from ..errors import OptionError
 from ..stages import Decision, Stage
 from ..types import F32, F64, Array
-from .base import finish
-
-DEFAULT_QUALITY = 0.99
-# Narrow steps first, where most candidates go, and all widths of base.LADDER. A step costs time, and one stored norm a document.
-LADDER = (32, 36, 40, 48, 56, 64, 72, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
-
+from .base import DEFAULT_QUALITY, finish
 
 log = logging.getLogger("adawidth")
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..data import Judged
 from ..metrics import Measure, evaluate
-from ..policies.base import ladder_from
-from ..policies.taper import LADDER, Calibration, Curve, Taper, TaperModel, tails
+from ..policies.base import LADDER, ladder_from
+from ..policies.taper import Calibration, Curve, Taper, TaperModel, tails
 from ..stages import Backend, Decision, MemoryBackend, Stage
 from ..stages.loop import SHORTLIST, run
 from ..types import F32, F64, Rows
