@@ -1,4 +1,5 @@
-"""Files in and out: vectors, ids, labels, runs, dataset folders; and writing that is whole or not at all."""
+"""Files in and out: vectors, ids, texts, labels, runs, dataset folders, documents; writing is whole or not at all.
+A new format is a new file here; nothing here knows of models or indexes."""
 
 from .beir import encoders_in, load_dataset, load_texts
 from .documents import Document

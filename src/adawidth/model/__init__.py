@@ -1,4 +1,5 @@
-"""AdaWidth, the facade, and what it makes: searchers over an index, of vectors or of text."""
+"""AdaWidth, the facade, and what searches the indexes it makes, by vectors or by text.
+The public face of the package: its names and arguments are contracts."""
 
 from .adawidth import AdaWidth, open_index
 from .index import Searcher

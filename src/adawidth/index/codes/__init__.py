@@ -1,12 +1,6 @@
-"""Prefix codes: small copies of the leading coordinates that find candidates. A filter only: scores come from the rows themselves.
-
-    flat   float32, exact
-    int8   one byte a coordinate
-    pq4    four bits a coordinate, or two a coordinate of a block twice as wide, after a random rotation of the block for them alone
-    ivf    the same by lists, of which a query scans the nearest
-
-faiss scans; what is stored are plain arrays, checked before faiss sees them.
-"""
+"""Prefix codes find candidates; scores come from the rows themselves. Storages: flat (float32, exact), int8 (a byte a coordinate),
+pq4 (four bits a coordinate, or two of a block twice as wide, after a random rotation for them alone), ivf (the same by lists, of
+which a query scans the nearest). faiss scans; what is stored are plain arrays, checked before faiss sees them."""
 
 from __future__ import annotations
 
@@ -17,6 +11,7 @@ from .base import Block, Codes, kind
 from .flat import Flat
 from .int8 import Int8
 
+# behind the others, as messages name the storages in this order
 # isort: split
 from .fourbit import FourBit
 from .ivf import Lists
