@@ -25,7 +25,7 @@ import numpy as np
 from adawidth.artifact import write_model
 from adawidth.data import unit
 from adawidth.errors import AdaWidthError
-from adawidth.index import PrefixIndex
+from adawidth.index import IndexFolder
 from adawidth.index.repair import examine
 from adawidth.rotation import Rotation
 
@@ -63,7 +63,7 @@ def after(state: State, verb: str, ids: list[str], seed: int) -> State:
 
 def write(path: Path, state: State, first: int, say: int) -> None:
     """The writer: never comes back."""
-    index = PrefixIndex(path)
+    index = IndexFolder(path)
     os.write(say, b"ready\n")
     for seed in range(first, first + 10_000):
         verb, ids = planned(state, seed)
@@ -112,7 +112,7 @@ def killed(path: Path, state: State, first: int, seconds: float) -> tuple[list[i
 def found(path: Path) -> State:
     """What the index says is there, each document looked at from all sides."""
     assert examine(path) == [], examine(path)
-    with PrefixIndex(path) as index:
+    with IndexFolder(path) as index:
         view = index.view
         rows = np.flatnonzero(view.alive)
         known = view.documents.described(rows)
@@ -136,7 +136,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
     path = folder / "crash.index"
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# crash\n")
-    PrefixIndex.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)).close()
+    IndexFolder.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)).close()
     rng, state, first = random.Random(seed), State(), 0
     counts: dict[str, Counter[str]] = {"under way": Counter(), "kept": Counter(), "taken back": Counter()}
     calls = orphans = done_kills = 0
@@ -147,7 +147,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         for call in done:
             state = after(state, *planned(state, call), call)
         calls += len(done)
-        with PrefixIndex(path) as index:
+        with IndexFolder(path) as index:
             known = {entry["name"] for entry in index.facts()["segments"]}
         orphans += sum(file.name not in known for file in path.glob("*.segment"))
         try:

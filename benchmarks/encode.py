@@ -24,9 +24,9 @@ from adawidth import load_dataset
 from adawidth.cli import app
 from adawidth.encoders import encode_dataset, load_encoder
 from adawidth.formats import Text, read_texts, write_texts
-from adawidth.index import MemoryIndex
 from adawidth.metrics import evaluate, parse_measures
 from adawidth.rotation import Rotation
+from adawidth.stages import MemoryBackend
 
 PUBLISHED = 0.6451
 SHORT, LONG = ("nl2bash", None), ("scifact", 256)  # collection, and how many of its texts: short ones, and long ones
@@ -76,7 +76,7 @@ def figure(scifact: Path) -> dict[str, object]:
     assert done.exit_code == 0, done.stderr
     data, given = load_dataset(folder, "minilm"), load_dataset(scifact, "minilm")
     test, width = data.split("test"), data.documents.width
-    rows = MemoryIndex(data.documents, Rotation.identity(width)).search(test.vectors.all(), width, 10).candidates
+    rows = MemoryBackend(data.documents, Rotation.identity(width)).search(test.vectors.all(), width, 10).candidates
     measured = float(evaluate(parse_measures("nDCG@10"), rows, test.judged)["nDCG@10"].mean())
     places = np.array([given.documents.row_of[name] for name in data.documents.ids])
     cosines = np.einsum("ij,ij->i", data.documents.all(), given.documents.read(places))

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from adawidth import PrefixIndex
 from adawidth.artifact import write_model
 from adawidth.data import Vectors
-from adawidth.index.source import Batch, Document, Source
+from adawidth.formats import Document
+from adawidth.formats.documents import Batch, Source
+from adawidth.index import IndexFolder
 from adawidth.rotation import Rotation
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -50,10 +51,10 @@ def timed(results: dict[str, Any], name: str) -> Iterator[None]:
         results["vectors_per_processor_second"] = round(results["documents"] / results["processor_seconds"])
 
 
-def empty(path: Path, storage: str) -> PrefixIndex:
+def empty(path: Path, storage: str) -> IndexFolder:
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# benchmark\n")
-    return PrefixIndex.create(path, ROTATION, start=64, ladder=LADDER, storage=storage)
+    return IndexFolder.create(path, ROTATION, start=64, ladder=LADDER, storage=storage)
 
 
 def source(values: np.ndarray, first: int = 0) -> Source:
@@ -95,7 +96,7 @@ def bulk(folder: Path, values: np.ndarray) -> dict[str, Any]:
     results["bytes"] = index.facts()["bytes"]
     index.close()
     with timed(results, "open_seconds"):
-        index = PrefixIndex(folder / "bulk.index")
+        index = IndexFolder(folder / "bulk.index")
     query = ROTATION.apply(np.asarray(values[:1]))
     for name in ("first_search_seconds", "search_seconds"):
         with timed(results, name):

@@ -9,9 +9,9 @@ import numpy as np
 
 import synthetic
 from adawidth import AdaWidth, Rotation, Vectors
-from adawidth.index import MemoryIndex
-from adawidth.policies.choose import Policies
-from adawidth.search import Searcher
+from adawidth.model import Searcher
+from adawidth.policies.select import Policies
+from adawidth.stages import MemoryBackend
 from adawidth.training.taper import fit_taper
 from turns import recall
 
@@ -25,7 +25,7 @@ def fitted(vectors: synthetic.Vectors) -> AdaWidth:
     """A model whose rotation changes nothing (the vectors lie in their own principal axes already) and whose taper was calibrated."""
     rows = vectors.documents[:SAMPLE].astype(np.float32)
     rotation = Rotation.identity(rows.shape[1])
-    index = MemoryIndex(Vectors.of(rows), rotation)
+    index = MemoryBackend(Vectors.of(rows), rotation)
     taper = fit_taper(index, vectors.others[:200], vectors.others[200:], target=rotation.width, starts=(START,))
     return AdaWidth(rotation, Policies(rotation.width, taper, None), {})
 

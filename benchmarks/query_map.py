@@ -24,9 +24,9 @@ from adawidth import AdaWidth, Dataset, Rotation, Vectors, load_dataset, metrics
 from adawidth.baselines.dense import Dense
 from adawidth.data import Qrels
 from adawidth.evaluation import evaluate
-from adawidth.index import MemoryIndex
 from adawidth.rotation import QueryMap
-from adawidth.search import by_stages, exhaustive
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.training.pool import sample
 from adawidth.training.query_map import MEASURE
 from adawidth.training.taper import fit_taper
@@ -128,9 +128,9 @@ def dense(data: Dataset, seed: int) -> dict[str, Any]:
     learning, test, width = data.learning(seed=seed), data.split("test"), data.documents.width
     method, pool = Dense().fit(learning, seed), sample(learning, seed)
 
-    def indexed(documents: Vectors) -> MemoryIndex:
+    def indexed(documents: Vectors) -> MemoryBackend:
         encoded = method.encode(documents.all(), "document", width)
-        return MemoryIndex(Vectors(encoded, documents.ids, documents.name), Rotation.identity(width))
+        return MemoryBackend(Vectors(encoded, documents.ids, documents.name), Rotation.identity(width))
 
     train, dev, queries = (method.encode(part.vectors.all(), "query", width) for part in (pool.train, pool.dev, test))
     own = {"calibration_own": pool.train.own, "own": pool.dev.own}

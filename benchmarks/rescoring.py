@@ -20,12 +20,12 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 import synthetic
 from adawidth.data import Vectors
-from adawidth.features import order_statistics
-from adawidth.index import MemoryIndex
-from adawidth.index.fused import Rescorer
+from adawidth.index.rescore import Rescorer
+from adawidth.policies.features import order_statistics
 from adawidth.policies.router import Head, Router
 from adawidth.policies.taper import Taper
 from adawidth.rotation import Rotation
+from adawidth.stages import MemoryBackend
 from adawidth.training.router import flat
 from adawidth.training.taper import fit_taper
 from turns import recall, summary, take
@@ -38,7 +38,7 @@ def fitted(vectors: synthetic.Vectors, quality: float) -> Taper:
     """The taper from 64 to the full width that keeps this share of what widening all candidates gives, on other queries."""
     rows = vectors.documents[:SAMPLE].astype(np.float32)
     asked = vectors.others
-    index = MemoryIndex(Vectors.of(rows), Rotation.identity(rows.shape[1]))
+    index = MemoryBackend(Vectors.of(rows), Rotation.identity(rows.shape[1]))
     model = fit_taper(index, asked[:200], asked[200:], target=rows.shape[1])
     return model.policy(quality=quality * model.curves[model.starts.index(START)][0].best, start=START)
 

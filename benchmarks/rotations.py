@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from adawidth import AdaWidth, Dataset, Rotation, bundled, load_dataset
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.rotation import second_moment
-from adawidth.search import exhaustive
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import exhaustive
 from adawidth.training.choose import choose_rotation
 from adawidth.training.pool import sample
 from models import datasets, fitted
@@ -29,7 +29,7 @@ NDCG = Measure.parse("nDCG@10")
 
 def figures(data: Dataset, rotation: Rotation, seen: frozenset) -> dict[str, dict[str, float]]:
     """nDCG@10 by width, on all test queries and on the unseen ones."""
-    test, index = data.split("test"), MemoryIndex(data.documents, rotation)
+    test, index = data.split("test"), MemoryBackend(data.documents, rotation)
     queries = rotation.apply(test.vectors.all())
     ids = data.documents.ids
     unseen = np.array([not seen.intersection(ids[row] for row in test.judged.positives(i).tolist()) for i in range(len(test))])

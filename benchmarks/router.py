@@ -22,14 +22,14 @@ import numpy as np
 
 from adawidth.data import Dataset, Queries
 from adawidth.experiments.routers import credit, leave_one_out, oracle_widths, patience, routed_widths, worth
-from adawidth.features import columns
 from adawidth.formats import load_dataset
-from adawidth.index import MemoryIndex
 from adawidth.metrics import evaluate
 from adawidth.policies import Fixed
+from adawidth.policies.features import columns
 from adawidth.policies.router import RouterModel
 from adawidth.rotation import Rotation
-from adawidth.search import by_stages
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import by_stages
 from adawidth.training.examples import NDCG, Examples, examples
 from adawidth.training.router import Settings, fit_router
 from models import fitted
@@ -43,7 +43,7 @@ class Bench:
     """One collection under one rotation."""
 
     def __init__(self, data: Dataset, rotation: Rotation, noise: float | None = None) -> None:
-        self.collection, self.rotation, self.index = data.name, rotation, MemoryIndex(data.documents, rotation)
+        self.collection, self.rotation, self.index = data.name, rotation, MemoryBackend(data.documents, rotation)
         self.queries = data.split("test")
         self.noise = noise
         self.fixed_at = cache(self._fixed_at)

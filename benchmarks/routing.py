@@ -18,8 +18,8 @@ import lightgbm
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from adawidth import routing_kernels
-from adawidth.features import order_statistics
+from adawidth.kernels.trees import route
+from adawidth.policies.features import order_statistics
 from adawidth.training.router import flat
 
 QUERIES, TURNS, CALLS = 2_000, 60, 200
@@ -45,7 +45,7 @@ def measure(trees: int) -> dict[str, float]:
     arrays = tuple(flat(booster.dump_model()["tree_info"]).tensors().values())
     forest = HistGradientBoostingRegressor(max_leaf_nodes=15, max_depth=6, max_iter=trees, early_stopping=False).fit(x, y)
     ways: dict[str, tuple[Callable[[np.ndarray], object], int]] = {
-        "ours": (lambda row: routing_kernels.route(row, *arrays), CALLS),
+        "ours": (lambda row: route(row, *arrays), CALLS),
         "lightgbm": (lambda row: booster.predict(order_statistics(row[None]), raw_score=True, num_threads=1), CALLS // 4),
         "lightgbm_without_features": (lambda row: booster.predict(x[:1], raw_score=True, num_threads=1), CALLS // 4),
         "sklearn": (lambda row: forest.predict(order_statistics(row[None])), CALLS // 20),

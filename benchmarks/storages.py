@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from adawidth import AdaWidth, Dataset
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
-from adawidth.search import exhaustive
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import exhaustive
 from models import datasets
 
 STORAGES = ("flat", "pq4", "ivf")
@@ -31,7 +31,7 @@ def measure(data: Dataset) -> dict[str, float]:
     """nDCG@10 of the exact ranking at full width, and of an index on disk by its storage."""
     test = data.split("test")
     model = AdaWidth.fit(data, recipe="pca", labels=False)
-    index = MemoryIndex(data.documents, model.rotation)
+    index = MemoryBackend(data.documents, model.rotation)
     ranked = {"exact": exhaustive(index, model.rotation.apply(test.vectors.all()), model.width, K, test.own).rows}
     with tempfile.TemporaryDirectory() as folder:
         for storage in STORAGES:

@@ -18,18 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from adawidth.data import Dataset, Queries, Rows
+from adawidth.data import Dataset, Queries
 from adawidth.formats import load_dataset
 from adawidth.hits import Hits
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.policies import Fixed, Policy
 from adawidth.policies.certify import Certify
 from adawidth.policies.funnel import STEPS, Funnel
 from adawidth.policies.taper import TaperModel
 from adawidth.rotation import Rotation
-from adawidth.search import SHORTLIST, by_stages, exhaustive
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import SHORTLIST, by_stages, exhaustive
 from adawidth.training.taper import fit_taper
+from adawidth.types import Rows
 
 COLLECTIONS = ("scifact", "medquad", "nl2bash")
 ENCODERS = ("minilm", "wordllama")
@@ -42,7 +43,7 @@ class Bench:
     """One collection under one rotation: answers to its test queries, measured against the full width."""
 
     def __init__(self, data: Dataset, rotation: Rotation, seen: Rows) -> None:
-        self.index = MemoryIndex(data.documents, rotation)
+        self.index = MemoryBackend(data.documents, rotation)
         test: Queries = data.split("test")
         self.judged, self.own = test.judged, test.own
         assert test.judged is not None
@@ -99,7 +100,8 @@ def label_free(data: Dataset) -> tuple[Rotation, TaperModel]:
     rotation = Rotation.pca(data.documents)
     learning = data.learning(labels=False)
     train, dev = (rotation.apply(part.vectors.all()) for part in (learning.train, learning.dev))
-    return rotation, fit_taper(MemoryIndex(data.documents, rotation), train, dev, calibration_own=learning.train.own, own=learning.dev.own)
+    backend = MemoryBackend(data.documents, rotation)
+    return rotation, fit_taper(backend, train, dev, calibration_own=learning.train.own, own=learning.dev.own)
 
 
 def learned(data: Dataset) -> tuple[Rotation, TaperModel]:

@@ -1,12 +1,15 @@
-"""A small collection on which retrieval works, in memory and on disk, for every test that needs one."""
+"""A small collection on which retrieval works, in memory and on disk, and a small index on disk, for every test that needs one."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from adawidth.data import Dataset, Id, Qrels, Vectors
+from adawidth.data import Dataset, Qrels, Vectors
 from adawidth.formats import write_qrels, write_vectors
+from adawidth.types import Id
+from small_index import empty, fill
 
 CLUSTERS, MEMBERS, WIDTH = 60, 8, 64
 QUERIES = {"train": 120, "dev": 40, "test": 60}
@@ -56,3 +59,17 @@ def dataset_folder(collection: Dataset, tmp_path: Path) -> Path:
     for split, qrels in collection.qrels.items():
         write_qrels(folder / "qrels" / f"{split}.tsv", qrels)
     return folder
+
+
+@pytest.fixture(scope="session")
+def _filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("indexes") / "filled.index"
+    with empty(path) as index:
+        fill(index)
+    return path
+
+
+@pytest.fixture
+def filled(_filled: Path, tmp_path: Path) -> Path:
+    """The folder of an index with 300 documents; a test may change it."""
+    return Path(shutil.copytree(_filled, tmp_path / "filled.index"))

@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from .errors import AdaWidthError
     from .evaluation.compare import compare
     from .evaluation.evaluate import evaluate
-    from .formats import load_dataset
+    from .formats import Document, load_dataset
     from .hits import Hits
-    from .index import Document, PrefixIndex
     from .model import AdaWidth, open_index
     from .rotation import Rotation
     from .sufficiency import WidthLaw
@@ -22,7 +21,6 @@ __all__ = [
     "Dataset",
     "Document",
     "Hits",
-    "PrefixIndex",
     "Qrels",
     "Rotation",
     "Vectors",
@@ -38,9 +36,8 @@ _HOME = {
     "AdaWidth": "model",
     "AdaWidthError": "errors",
     "Dataset": "data",
-    "Document": "index",
+    "Document": "formats",
     "Hits": "hits",
-    "PrefixIndex": "index",
     "Qrels": "data",
     "Rotation": "rotation",
     "Vectors": "data",

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from . import __version__
 from .errors import ArtifactError
 from .formats import atomic_folder
+from .types import Array
 
 FORMAT = "adawidth-model"
 VERSION = 1
 
 Config = dict[str, Any]
-Tensors = dict[str, NDArray[Any]]
+Tensors = dict[str, Array]
 
 
-def write_model(path: str | Path, config: Config, tensors: Mapping[str, NDArray[Any]], card: str, *, force: bool = False) -> None:
+def write_model(path: str | Path, config: Config, tensors: Mapping[str, Array], card: str, *, force: bool = False) -> None:
     """Writes the folder; an existing one is replaced only with `force`."""
     packed = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
     head = {"format": FORMAT, "version": VERSION, "adawidth": __version__, "sha256": hashlib.sha256(packed).hexdigest()}

@@ -13,13 +13,10 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .errors import DataError, LeakError, OptionError
-
-Id = str | int
-Floats = NDArray[np.floating[Any]]
-Rows = NDArray[np.int64]
+from .types import F32, F64, I64, Floats, Id, Rows
 
 log = logging.getLogger("adawidth")
 
@@ -27,7 +24,7 @@ BLOCK = 16_384  # rows read at a time
 SMALLEST_WIDTH = 32
 
 
-def unit(x: Floats) -> NDArray[np.float32]:
+def unit(x: Floats) -> F32:
     """Rows of `x` as float32 of length one; a zero row stays zero."""
     x = np.asarray(x, np.float32)
     norms = np.sqrt(np.add.reduce(x * x, axis=-1, keepdims=True))
@@ -70,15 +67,15 @@ class Vectors:
         """The encoder width D."""
         return int(self.values.shape[1])
 
-    def read(self, rows: slice | Rows) -> NDArray[np.float32]:
+    def read(self, rows: slice | Rows) -> F32:
         """These rows, float32, unit length."""
         return unit(self.values[rows])
 
-    def all(self) -> NDArray[np.float32]:
+    def all(self) -> F32:
         """Every row in memory, float32, unit length."""
         return self.read(slice(None))
 
-    def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, F32]]:
         """(first row, rows) block by block, so that a memory-mapped file is never whole in memory."""
         for start in range(0, len(self), size):
             yield start, self.read(slice(start, start + size))
@@ -94,7 +91,7 @@ class Vectors:
         return {identifier: row for row, identifier in enumerate(self.ids)}
 
     @cached_property
-    def tie_rank(self) -> NDArray[np.int64]:
+    def tie_rank(self) -> I64:
         """Place of each row when ids are sorted descending as strings: how trec_eval orders equal scores."""
         order = sorted(range(len(self)), key=lambda row: str(self.ids[row]), reverse=True)
         rank = np.empty(len(self), np.int64)
@@ -119,7 +116,7 @@ class Vectors:
                 self.name, shortest, longest,
             )  # fmt: skip
 
-    def _refuse(self, start: int, norms: NDArray[np.float32]) -> NoReturn:
+    def _refuse(self, start: int, norms: F32) -> NoReturn:
         infinite = ~np.isfinite(norms)
         bad, what = (infinite, "NaN or infinite values") if infinite.any() else (norms == 0, "only zeros")
         row = start + int(np.flatnonzero(bad)[0])
@@ -146,9 +143,9 @@ def _checked_ids(ids: Sequence[Id], rows: int, name: str) -> Sequence[Id]:
 class Judged:
     """Judgements in rows: those of query i are `documents[offsets[i]:offsets[i + 1]]`, with their grades."""
 
-    offsets: Rows  # (queries + 1,)
+    offsets: I64  # (queries + 1,)
     documents: Rows
-    grades: NDArray[np.float64]
+    grades: F64
 
     @classmethod
     def of(cls, per_query: Sequence[Mapping[int, float]]) -> Judged:

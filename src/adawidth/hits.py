@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .data import Id, Rows, Vectors
+from .data import Vectors
+from .types import F32, F64, I64, Id, Rows
 
 
 class Read(NamedTuple):
     """What each query has read: candidates, their coordinates, and bytes of both the scan and the candidates. (queries,) each"""
 
-    candidates: NDArray[np.int64]
-    coordinates: NDArray[np.int64]
-    bytes: NDArray[np.int64]
+    candidates: I64
+    coordinates: I64
+    bytes: I64
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +24,8 @@ class Hits:
     """Answers, best first: document rows (-1 where there are fewer than k) and scores, and the mean width each query was read at."""
 
     rows: Rows  # (queries, k)
-    scores: NDArray[np.float32]  # (queries, k)
-    widths: NDArray[np.float64]  # (queries,) coordinates read per shortlist candidate
+    scores: F32  # (queries, k)
+    widths: F64  # (queries,) coordinates read per shortlist candidate
     documents: Vectors | None = None
     read: Read | None = None  # of answers by stages
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .data import Judged, Rows
+from .data import Judged
 from .errors import OptionError
+from .types import F64, I64, Array, Floats, Rows
 
-PerQuery = NDArray[np.float64]  # (Q,)
-Gains = NDArray[np.float64]  # (Q, K) grade of each ranked document, at least 0
+PerQuery = F64  # (Q,)
+Gains = F64  # (Q, K) grade of each ranked document, at least 0
 
 
 @dataclass(frozen=True, order=True)
@@ -59,7 +59,7 @@ def evaluate(measures: Sequence[Measure], rows: Rows, judged: Judged) -> dict[st
     return {str(measure): _MEASURES[measure.name](gains[:, : measure.k], judged, measure.k) for measure in measures}
 
 
-def tied_at_cut(scores: NDArray[np.floating[Any]], k: int) -> float:
+def tied_at_cut(scores: Floats, k: int) -> float:
     """Share of queries whose k-th and next score are equal as 32-bit floats: what they are worth hangs on ids. (Q, K), best first"""
     if scores.shape[1] <= k or not len(scores):
         return 0.0
@@ -80,7 +80,7 @@ def _gains(rows: Rows, judged: Judged) -> Gains:
     return np.where(found, np.maximum(judged.grades[order[place]], 0.0), 0.0)
 
 
-def _query_of(judged: Judged) -> Rows:
+def _query_of(judged: Judged) -> I64:
     """The query of each judgement."""
     return np.repeat(np.arange(len(judged)), np.diff(judged.offsets))
 
@@ -113,7 +113,7 @@ def _average_precision(gains: Gains, judged: Judged, k: int) -> PerQuery:
     return _ratio((precision * hits).sum(axis=1), _relevant(judged))
 
 
-def _ratio(parts: NDArray[Any], whole: PerQuery) -> PerQuery:
+def _ratio(parts: Array, whole: PerQuery) -> PerQuery:
     """parts / whole, 0 where the whole is 0."""
     return np.asarray(parts / np.where(whole > 0, whole, np.inf))
 

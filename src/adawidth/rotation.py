@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .data import Floats, Vectors
+from .data import Vectors
 from .errors import ArtifactError, OptionError
+from .types import F32, F64, Floats
 
 BLOCK = 65_536  # rows multiplied at a time
 TOLERANCE = 1e-4  # how far R Rᵀ may be from the identity in float32
@@ -24,7 +24,7 @@ TOLERANCE = 1e-4  # how far R Rᵀ may be from the identity in float32
 class Rotation:
     """An orthogonal D × D matrix and the name of what made it."""
 
-    matrix: NDArray[np.float32]  # (D, D), rows are axes
+    matrix: F32  # (D, D), rows are axes
     kind: str
 
     def __post_init__(self) -> None:
@@ -52,11 +52,11 @@ class Rotation:
                 "use the model the index was made with, or one that `refit` made from it"
             )
 
-    def apply(self, x: Floats, width: int | None = None, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    def apply(self, x: Floats, width: int | None = None, out: F32 | None = None) -> F32:
         """Rows of x rotated, float32: all D coordinates or the leading `width`. (n, D) -> (n, m)"""
         return _multiplied(self.matrix, x, width, out)
 
-    def invert(self, y: Floats) -> NDArray[np.float32]:
+    def invert(self, y: Floats) -> F32:
         """Rotated full-width rows turned back. (n, D) -> (n, D)"""
         return np.asarray(y, np.float32) @ self.matrix
 
@@ -92,8 +92,8 @@ class QueryMap:
     length of q̂ is not one: scores are cosines and do not see it.
     """
 
-    matrix: NDArray[np.float32]  # (D, D), W
-    bias: NDArray[np.float32]  # (D,), b
+    matrix: F32  # (D, D), W
+    bias: F32  # (D,), b
     fingerprint: str  # of the rotation that the documents are under
 
     def __post_init__(self) -> None:
@@ -117,14 +117,14 @@ class QueryMap:
         """The encoder width D."""
         return len(self.bias)
 
-    def apply(self, x: Floats, width: int | None = None) -> NDArray[np.float32]:
+    def apply(self, x: Floats, width: int | None = None) -> F32:
         """Queries as the encoder gives them, rotated and mapped: all D coordinates or the leading `width`. (n, D) -> (n, m)"""
         mapped = _multiplied(self.matrix, x, width)
         mapped += self.bias[: mapped.shape[1]]
         return mapped
 
 
-def _multiplied(matrix: NDArray[np.float32], x: Floats, width: int | None, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+def _multiplied(matrix: F32, x: Floats, width: int | None, out: F32 | None = None) -> F32:
     """Rows of x times the leading `width` rows of a square matrix, block by block. (n, D) -> (n, m)"""
     whole = len(matrix)
     width = whole if width is None else width
@@ -140,7 +140,7 @@ def _multiplied(matrix: NDArray[np.float32], x: Floats, width: int | None, out: 
     return out
 
 
-def second_moment(vectors: Vectors, sample: int = 100_000, seed: int = 0) -> NDArray[np.float64]:
+def second_moment(vectors: Vectors, sample: int = 100_000, seed: int = 0) -> F64:
     """Mean of x xᵀ over at most `sample` rows, accumulated in float64 block by block. (D, D)"""
     rows = np.arange(len(vectors))
     if len(rows) > sample:

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from numpy.typing import NDArray
-
-from .data import Id
 from .errors import OptionError
-from .policies.choose import Policies
+from .policies.select import Policies
 from .rotation import QueryMap
+from .types import Array, Id
 
 DEFAULT = "default"  # the task taken where none is named, if there is one
 NONE = "none"  # no query map: the rotation alone, and at full width the frozen ranking
@@ -31,12 +29,12 @@ class TaskMap:
         seen = sorted(self.seen, key=str)
         return {"fingerprint": self.query_map.fingerprint, **self.policies.config(), "record": self.record, "seen": seen}
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
+    def tensors(self) -> dict[str, Array]:
         """What goes into model.safetensors."""
         return {"matrix": self.query_map.matrix, "bias": self.query_map.bias, **self.policies.tensors()}
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Self:
+    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
         """The task that `config` and `tensors` came from."""
         query_map = QueryMap(tensors["matrix"], tensors["bias"], config["fingerprint"])
         return cls(query_map, Policies.of(query_map.width, config, tensors), config["record"], frozenset(config["seen"]))

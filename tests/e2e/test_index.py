@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from adawidth import AdaWidth, PrefixIndex, open_index
+from adawidth import AdaWidth, open_index
 from adawidth.cli import app
 from adawidth.data import Dataset, Vectors
 from adawidth.errors import ArtifactError, OptionError
 from adawidth.formats import write_vectors
+from adawidth.index import IndexFolder
 from adawidth.rotation import QueryMap
 from adawidth.tasks import TaskMap
 
@@ -114,7 +115,7 @@ def test_the_life_of_an_index(index_folder: Path, collection: Dataset, tmp_path:
     assert "id 'new0' is in the index already: use update" in again.stderr
     updated = one_object(adawidth("update", index_folder, tmp_path / "new.npy", "--json"))
     assert (updated["added"], updated["replaced"], updated["documents"]) == (0, 6, 486)
-    with PrefixIndex(index_folder) as index:
+    with IndexFolder(index_folder) as index:
         assert index.documents(["new1"])[0].title == "A new one"
         assert index.documents(["new1"])[0].metadata == {"year": 2024}
 
@@ -128,7 +129,7 @@ def test_the_life_of_an_index(index_folder: Path, collection: Dataset, tmp_path:
     assert "exists: choose another" in adawidth("snapshot", index_folder, "--out", tmp_path / "copy").stderr
     assert one_object(adawidth("compact", index_folder, "--json"))["compacted"] is True
     assert "nothing to compact" in adawidth("compact", index_folder).stdout
-    assert len(PrefixIndex(tmp_path / "copy")) == len(PrefixIndex(index_folder)) == 483
+    assert len(IndexFolder(tmp_path / "copy")) == len(IndexFolder(index_folder)) == 483
 
     facts = one_object(adawidth("info", index_folder, "--verify", "--json"))
     assert (facts["kind"], facts["documents"], facts["removed"], len(facts["segments"])) == ("index", 483, 0, 1)
@@ -166,7 +167,7 @@ def test_add_from_parquet_streams_columns_as_metadata(index_folder: Path, collec
     }
     parquet.write_table(arrow.table(columns), tmp_path / "more.parquet")
     assert one_object(adawidth("add", index_folder, tmp_path / "more.parquet", "--json"))["added"] == 7
-    with PrefixIndex(index_folder) as index:
+    with IndexFolder(index_folder) as index:
         assert [(d.title, d.text, d.metadata) for d in index.documents(["p0", "p3"])] == [("T0", "", {}), ("T3", "", {"year": 2003})]
         np.testing.assert_allclose(index.vectors(["p3"]), index.vectors(["d3"]), atol=1e-4)
     columns["vector"][4] = values[4][:40]
@@ -216,7 +217,7 @@ def test_an_existing_index_is_replaced_only_with_force(described: Path, model_fo
     refused = adawidth("index", model_folder, described, "--out", index_folder)
     assert refused.exit_code == 1
     assert "--force" in refused.stderr
-    with PrefixIndex(index_folder) as reader:
+    with IndexFolder(index_folder) as reader:
         assert adawidth("index", model_folder, described, "--out", index_folder, "--force").exit_code == 0
         assert len(reader.view.search(np.ones((1, 64), np.float32), 32, 5).candidates[0]) == 5
 
@@ -243,11 +244,11 @@ def test_opening_loads_the_compiled_code_that_the_first_search_needs(index_folde
     script = """
 import sys, numpy as np
 from adawidth import open_index
-from adawidth.index import fused_kernels
+from adawidth.kernels import rescore
 searcher = open_index(sys.argv[1])
-opened = list(fused_kernels.taper.overloads)
+opened = list(rescore.taper.overloads)
 searcher.search(np.eye(1, searcher.rotation.width, dtype=np.float32))
-print(len(opened), opened == list(fused_kernels.taper.overloads))
+print(len(opened), opened == list(rescore.taper.overloads))
 """
     done = subprocess.run([sys.executable, "-c", script, str(index_folder)], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "True"]

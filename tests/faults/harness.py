@@ -23,7 +23,7 @@ import numpy as np
 from adawidth.artifact import write_model
 from adawidth.data import unit
 from adawidth.errors import AdaWidthError, UnknownOutcomeError
-from adawidth.index import PrefixIndex
+from adawidth.index import IndexFolder
 from adawidth.index.repair import examine
 from adawidth.rotation import Rotation
 
@@ -65,7 +65,7 @@ def vectors(ids: Sequence[str], version: int) -> np.ndarray:
     return unit(np.stack(rows).astype(np.float32))
 
 
-def write(index: PrefixIndex, verb: str, ids: Sequence[str], version: int) -> None:
+def write(index: IndexFolder, verb: str, ids: Sequence[str], version: int) -> None:
     """Adds or updates documents whose title says their version."""
     known = {"titles": [f"{name} {version}" for name in ids], "metadata": [{"version": version} for _ in ids]}
     getattr(index, verb)(vectors(ids, version), ids, **known)
@@ -75,7 +75,7 @@ def template(path: Path) -> None:
     """An index with several segments and removals."""
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# faults\n")
-    with PrefixIndex.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)) as index:
+    with IndexFolder.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)) as index:
         write(index, "add", [f"d{i}" for i in range(100)], 1)
         write(index, "add", [f"d{i}" for i in range(100, 130)], 1)
         index.remove(["d0", "d1", "d2"])
@@ -83,7 +83,7 @@ def template(path: Path) -> None:
 
 def act(path: Path, verb: str) -> None:
     """The verb, on an index that is open."""
-    with PrefixIndex(path) as index:
+    with IndexFolder(path) as index:
         fault = ctypes.CDLL(None)
         fault.fault_arm(*ARMED)
         try:
@@ -141,7 +141,7 @@ def reader(path: Path) -> tuple[int, int]:
     process = os.fork()
     if not process:
         os.close(end)
-        index = PrefixIndex(path)
+        index = IndexFolder(path)
         os.write(say, b"1")
         os.read(wait, 1)
         index.view.manifest.check()  # what a reader sees stays whole
@@ -157,7 +157,7 @@ def found(path: Path) -> State:
     """What the index says is there, each document looked at from all sides."""
     problems = examine(path)
     assert not problems, problems
-    with PrefixIndex(path) as index:
+    with IndexFolder(path) as index:
         view = index.view
         rows = np.flatnonzero(view.alive)
         known = view.documents.described(rows)
@@ -173,7 +173,7 @@ def found(path: Path) -> State:
 
 def follow(path: Path, verb: str, number: int) -> None:
     """A later writer: one that is refused, or one that adds a document of its own."""
-    with PrefixIndex(path) as index:
+    with IndexFolder(path) as index:
         write(index, "add", ["d7", "d8"] if verb == "refused" else [f"later{number}"], 3)
 
 

@@ -9,13 +9,13 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 
-from adawidth import kernels
 from adawidth.data import Dataset, Judged, Vectors
 from adawidth.formats import load_dataset, read_run, write_run
 from adawidth.hits import Hits
-from adawidth.index import MemoryIndex
+from adawidth.kernels.topk import top_k
 from adawidth.metrics import evaluate, parse_measures
 from adawidth.rotation import Rotation
+from adawidth.stages import MemoryBackend
 
 MEASURES = "nDCG@1 nDCG@10 nDCG@100 R@5 R@100 RR@10 RR@1000 AP@10 AP@100"
 THEIRS = {"nDCG": "ndcg_cut", "R": "recall", "AP": "map_cut"}
@@ -56,7 +56,7 @@ def test_measures_equal_trec_evals(case: tuple[np.random.Generator, int, int, in
     queries = [f"q{i}" for i in range(len(scores))]
     qrels = {q: {documents.ids[row]: g for row, g in part.items()} for q, part in zip(queries, grades, strict=True)}
     run = {q: dict(zip(documents.ids, row.tolist(), strict=True)) for q, row in zip(queries, scores, strict=True)}
-    rows = kernels.top_k(scores, documents.tie_rank, 1000)
+    rows = top_k(scores, documents.tie_rank, 1000)
     ours = evaluate(parse_measures(MEASURES), rows, Judged.of(grades))
     for measure, values in expected(qrels, run, queries).items():
         np.testing.assert_allclose(ours[measure], values, rtol=0, atol=1e-9, err_msg=measure)
@@ -67,7 +67,7 @@ def test_measures_equal_trec_evals(case: tuple[np.random.Generator, int, int, in
 def test_short_and_empty_answers_equal_trec_evals(case: tuple[np.random.Generator, int, int, int], depth: int) -> None:
     documents, scores, grades = made(*case)
     queries = [f"q{i}" for i in range(len(scores))]
-    rows = kernels.top_k(scores, documents.tie_rank, depth)
+    rows = top_k(scores, documents.tie_rank, depth)
     rows = np.where(np.arange(rows.shape[1]) < case[0].integers(rows.shape[1] + 1, size=(len(rows), 1)), rows, -1)
     run = {q: {documents.ids[r]: float(-i) for i, r in enumerate(row) if r >= 0} for q, row in zip(queries, rows, strict=True)}
     qrels = {q: {documents.ids[row]: g for row, g in part.items()} for q, part in zip(queries, grades, strict=True)}
@@ -79,7 +79,7 @@ def test_short_and_empty_answers_equal_trec_evals(case: tuple[np.random.Generato
 def test_averages_equal_ir_measures(collection: Dataset) -> None:
     test = collection.split("test")
     scores = np.round(test.vectors.all() @ collection.documents.all().T, 1)  # one digit: ties everywhere
-    rows = kernels.top_k(scores, collection.documents.tie_rank, 100)
+    rows = top_k(scores, collection.documents.tie_rank, 100)
     ours = evaluate(parse_measures("nDCG@10 R@100 AP@100"), rows, test.judged)
     run = {str(q): dict(zip(collection.documents.ids, row.tolist(), strict=True)) for q, row in zip(test.vectors.ids, scores, strict=True)}
     qrels = {q: {d: int(g) for d, g in grades.items()} for q, grades in collection.qrels["test"].grades.items()}
@@ -94,7 +94,7 @@ def test_averages_equal_ir_measures(collection: Dataset) -> None:
 def test_order_of_equal_scores_is_trec_evals(case: tuple[np.random.Generator, int, int, int]) -> None:
     """A query of its own for each document, which alone is relevant there: its reciprocal rank is its place."""
     documents, scores, _ = made(*case)
-    ours = kernels.top_k(scores[:1], documents.tie_rank, len(documents))[0]
+    ours = top_k(scores[:1], documents.tie_rank, len(documents))[0]
     run = dict(zip(documents.ids, scores[0].tolist(), strict=True))
     qrels = {str(d): {d: 1} for d in documents.ids}
     found = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate({str(d): run for d in documents.ids})
@@ -132,7 +132,7 @@ def test_published_numbers_of_scifact() -> None:
     """MiniLM's published nDCG@10 at full width, and the value at a plain prefix of 64."""
     data = load_dataset(DATASETS / "scifact", encoder="minilm")
     test = data.split("test")
-    index = MemoryIndex(data.documents, Rotation.identity(data.documents.width))
+    index = MemoryBackend(data.documents, Rotation.identity(data.documents.width))
     for width, published in ((384, 0.6451), (64, 0.484)):
         rows = index.search(test.vectors.all(), width, 10, test.own).candidates
         assert evaluate(parse_measures("nDCG@10"), rows, test.judged)["nDCG@10"].mean() == pytest.approx(published, abs=0.002)

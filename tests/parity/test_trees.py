@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adawidth import routing_kernels
+from adawidth.kernels.trees import batch_features, route
 from adawidth.training.router import Settings, flat, grow
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -26,9 +26,9 @@ def test_equal_to_raw_scores(seed: int, leaves: int, trees: int) -> None:
 def test_one_query_from_scores_to_prediction() -> None:
     rng = np.random.default_rng(5)
     scores = -np.sort(-rng.normal(0.3, 0.1, (300, 500)).astype(np.float32), axis=1)
-    x = routing_kernels.batch_features(scores)
+    x = batch_features(scores)
     trees = grow(x, 3 * x[:, 0] + rng.normal(scale=0.1, size=300), Settings(), 0)
-    one_by_one = [routing_kernels.route(row, *trees.tensors().values()) for row in scores]
+    one_by_one = [route(row, *trees.tensors().values()) for row in scores]
     np.testing.assert_allclose(one_by_one, trees.predict(x), atol=1e-12)
 
 

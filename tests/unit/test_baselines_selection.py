@@ -16,10 +16,10 @@ from adawidth.baselines.rdime import RDIME, thresholds
 from adawidth.baselines.smec import MEMORY, SAME, SMEC, Memory, NestedSMEC, Step, choice, permutation, step_widths
 from adawidth.data import Dataset, Judged, Queries, Vectors, unit
 from adawidth.errors import OptionError
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.rotation import Rotation
-from adawidth.search import exhaustive
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import exhaustive
 
 WIDTH = 64  # of the collection's vectors
 MASKED = ["dime", "dime:magnitude", "dime:soft", "dime:oracle", "eclipse", "learning-to-select:oracle"]  # each fit takes a moment
@@ -31,7 +31,7 @@ def asked(documents: list[list[float]], queries: list[list[float]], judged: Judg
 
 
 def whole(collection: Dataset, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-    index = MemoryIndex(collection.documents, Rotation.identity(WIDTH))
+    index = MemoryBackend(collection.documents, Rotation.identity(WIDTH))
     hits = exhaustive(index, queries.vectors.all(), WIDTH, 10, queries.own)
     return hits.rows, hits.scores
 

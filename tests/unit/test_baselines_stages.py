@@ -14,11 +14,10 @@ from adawidth.baselines.funnel import PlainFunnel, SteppedFunnel
 from adawidth.baselines.panorama import Panorama
 from adawidth.baselines.quantised import PQ4, Int8, Quantised
 from adawidth.data import Dataset, Queries, Vectors, unit
-from adawidth.index import MemoryIndex
 from adawidth.policies import Fixed
 from adawidth.rotation import Rotation
-from adawidth.search import exhaustive, run
-from adawidth.stage import Stage
+from adawidth.stages import MemoryBackend, Stage
+from adawidth.stages.loop import exhaustive, run
 
 WIDTH, INFINITE = 128, float("inf")
 METHODS = [PlainFunnel, SteppedFunnel, ADSampling, Panorama, Int8, PQ4]
@@ -30,7 +29,7 @@ def shortlist(seed: int, documents: int = 80, queries: int = 5, decay: float = 4
     spectrum = np.exp(-np.arange(WIDTH) / decay)
     rows = unit(rng.standard_normal((documents, WIDTH)) * spectrum)
     asked = unit(rows[rng.integers(documents, size=queries)] + 0.3 * rng.standard_normal((queries, WIDTH)) * spectrum)
-    return MemoryIndex(Vectors.of(rows), Rotation.identity(WIDTH)).search(asked, start, documents)
+    return MemoryBackend(Vectors.of(rows), Rotation.identity(WIDTH)).search(asked, start, documents)
 
 
 def best(stage: Stage, k: int) -> np.ndarray:
@@ -67,7 +66,7 @@ def test_adsampling_in_one_step_is_exact(seed, documents, decay, k, epsilon):
 def test_adsampling_reads_what_its_loop_reads(epsilon):
     """Its authors' loop in plain Python over float64 distances: a heap of k, a test after every 32 coordinates."""
     stage, k, widths = shortlist(3, documents=60, decay=1e6), 5, []
-    rows = stage.index.documents.values.astype(np.float64)
+    rows = stage.backend.documents.values.astype(np.float64)
     for query, candidates in zip(stage.queries.astype(np.float64), stage.candidates, strict=True):
         heap, read = [INFINITE] * k, 0
         for candidate in candidates:
@@ -163,7 +162,7 @@ def test_panorama_stores_its_tails(collection: Dataset):
 def test_int8_at_full_width_answers_as_floats_do(collection: Dataset):
     queries = collection.split("test")
     hits = Int8().fit(collection.learning()).search(collection.documents, queries, 64, 10)
-    index = MemoryIndex(collection.documents, Rotation.identity(64))
+    index = MemoryBackend(collection.documents, Rotation.identity(64))
     exact = exhaustive(index, queries.vectors.all(), 64, 10, queries.own)
     held = [len(set(a) & set(b)) for a, b in zip(hits.rows.tolist(), exact.rows.tolist(), strict=True)]
     assert np.mean(held) > 9.8

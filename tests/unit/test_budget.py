@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from adawidth.errors import OptionError
 from adawidth.policies.base import Policy
 from adawidth.policies.budget import Online, allot, price_for, top_share
-from adawidth.stage import Decision, Stage
+from adawidth.stages import Decision, Stage
 
 START, WIDE, BUDGET = 64, 256, 96.0
 
@@ -21,7 +21,7 @@ def bare_stage(signals: np.ndarray, candidates: int = 4, width: int = START) -> 
     """A stage whose scores are the signals and that nothing is read from."""
     shape = len(signals), candidates
     return Stage(
-        index=None,  # type: ignore[arg-type]
+        backend=None,  # type: ignore[arg-type]
         queries=np.zeros((len(signals), 1), np.float32),
         candidates=np.zeros(shape, np.int64),
         sums=np.zeros(shape, np.float32),
@@ -37,8 +37,16 @@ def read(stage: Stage, decision: Decision) -> Stage:
     keep = decision.keep & stage.alive
     moved = (keep.sum(axis=1) * (decision.widths - stage.widths)).astype(np.int64)
     return Stage(
-        stage.index, stage.queries, stage.candidates, stage.sums, stage.scores, keep, stage.last, decision.widths, stage.coordinates + moved
-    )  # fmt: skip
+        backend=stage.backend,
+        queries=stage.queries,
+        candidates=stage.candidates,
+        sums=stage.sums,
+        scores=stage.scores,
+        alive=keep,
+        last=stage.last,
+        widths=decision.widths,
+        coordinates=stage.coordinates + moved,
+    )
 
 
 @dataclass(frozen=True)

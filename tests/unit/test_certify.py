@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adawidth.data import Vectors, unit
-from adawidth.index import MemoryIndex
 from adawidth.policies import Fixed
 from adawidth.policies.certify import Certify, spread
 from adawidth.rotation import Rotation
-from adawidth.search import by_stages, run
-from adawidth.stage import Stage
+from adawidth.stages import MemoryBackend, Stage
+from adawidth.stages.loop import by_stages, run
 
 WIDTH = 96
 
@@ -24,13 +23,13 @@ def made(seed: int, documents: int = 60, queries: int = 10, decay: float = 20.0,
     rows = unit(rng.standard_normal((documents, WIDTH)) * spectrum + mean)
     rows[documents - twins :] = rows[:twins]
     asked = unit(rows[rng.integers(documents, size=queries)] + 0.3 * rng.standard_normal((queries, WIDTH)) * spectrum)
-    index = MemoryIndex(Vectors.of(rows), Rotation.identity(WIDTH))
+    index = MemoryBackend(Vectors.of(rows), Rotation.identity(WIDTH))
     return index.search(asked, 32, documents)
 
 
 def exact(stage: Stage, width: int = WIDTH) -> np.ndarray:
     """Scores of all candidates at a width, in float64."""
-    rows = np.stack([np.asarray(stage.index.documents.values, np.float64)[c] for c in stage.candidates])[..., :width]  # (Q, C, m)
+    rows = np.stack([np.asarray(stage.backend.documents.values, np.float64)[c] for c in stage.candidates])[..., :width]  # (Q, C, m)
     queries = stage.queries[:, :width].astype(np.float64)
     scores = np.einsum("qd,qcd->qc", queries, rows)
     return scores / np.linalg.norm(rows, axis=2) / np.linalg.norm(queries, axis=1)[:, None]
@@ -73,7 +72,7 @@ def test_bounds_hold_and_blocks_are_never_looser(seed, decay, offset, width):
     stage = run(made(seed, decay=decay, offset=offset), Fixed(width, 32))
     every = np.arange(len(stage))
     truth = exact(stage)
-    tail = stage.queries[:, width:].astype(np.float64) @ stage.index.centre[width:]
+    tail = stage.queries[:, width:].astype(np.float64) @ stage.backend.centre[width:]
     edges = [m for m in (32, 48, 64, 80, 96) if m >= width]
     plain, centred = (spread(stage, every, (width, WIDTH), centred=c) for c in (False, True))
     block, centred_block = (spread(stage, every, edges, centred=c) for c in (False, True))
@@ -91,14 +90,14 @@ def test_the_partial_distance_is_never_tighter():
     stage = made(3)
     slack = spread(stage, np.arange(len(stage)), (32, WIDTH))
     tail = 1 - np.linalg.norm(stage.queries[:, :32], axis=1)[:, None] ** 2
-    others = 1 - stage.index.norms(32)[stage.candidates] ** 2
+    others = 1 - stage.backend.norms(32)[stage.candidates] ** 2
     assert (slack <= (tail + others) / 2 + 1e-6).all()
 
 
 def test_clear_queries_stop_early_and_say_so():
     rng = np.random.default_rng(0)
     rows = np.eye(WIDTH, dtype=np.float32)[rng.permutation(40)] + 0.01 * rng.standard_normal((40, WIDTH)).astype(np.float32)
-    index = MemoryIndex(Vectors.of(unit(rows)), Rotation.identity(WIDTH))
+    index = MemoryBackend(Vectors.of(unit(rows)), Rotation.identity(WIDTH))
     hard = unit(rng.standard_normal((1, WIDTH)))
     easy = np.eye(WIDTH, dtype=np.float32)[:1]  # nothing of it lies beyond width 32
     queries = np.concatenate([hard, easy])

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from adawidth.data import Dataset, Id, Judged, Learning, Qrels, Queries, Vectors, held_out
+from adawidth.data import Dataset, Judged, Learning, Qrels, Queries, Vectors, held_out
 from adawidth.errors import DataError, LeakError, OptionError
 from adawidth.hits import Hits
+from adawidth.types import Id
 
 
 def vectors(rows: int, ids: Sequence[Id] | None = None, width: int = 32, **options: str) -> Vectors:

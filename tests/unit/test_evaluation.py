@@ -14,13 +14,14 @@ from adawidth import AdaWidth, compare, evaluate
 from adawidth.data import Dataset, Qrels, Vectors, unit
 from adawidth.errors import AdaWidthError, DataError, OptionalDependencyError
 from adawidth.evaluation.curves import Chart, Curve, of_comparison, of_costs, of_evaluation, of_record
-from adawidth.evaluation.report import read_results, render, write_report
-from adawidth.evaluation.svg import series
 from adawidth.evaluation.watch import Watched
 from adawidth.evaluation.widths import parse_widths
-from adawidth.index import MemoryIndex
 from adawidth.policies import Fixed
-from adawidth.search import by_stages
+from adawidth.report import read_results, write_report
+from adawidth.report.report import render
+from adawidth.report.svg import series
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import by_stages
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +69,10 @@ def test_fixed_widths_equal_the_fixed_policy_over_all_documents(model: AdaWidth,
 
 
 def test_a_policy_is_watched_over_several_batches(model: AdaWidth, collection: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adawidth.search.BATCH", 7)
+    monkeypatch.setattr("adawidth.stages.loop.BATCH", 7)
     queries = model.rotation.apply(collection.queries_of("test").all())
     watched = Watched(Fixed(48, 32))
-    by_stages(MemoryIndex(collection.documents, model.rotation), queries, watched, 10, shortlist=50)
+    by_stages(MemoryBackend(collection.documents, model.rotation), queries, watched, 10, shortlist=50)
     assert watched.survivors(60, 50) == {32: 50.0, 48: 50.0}
     assert watched.ends(60) == {48: 60}
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from adawidth.errors import ArtifactError
-from adawidth.index.segment import CHECKED, Entry, Place, Segment
-from adawidth.index.segment_writer import SegmentWriter, inverse_norms
+from adawidth.index.store.segment import CHECKED, Entry, Place, Segment
+from adawidth.index.store.segment_writer import SegmentWriter, inverse_norms
 
 ROWS = np.random.default_rng(0).standard_normal((200, 40)).astype(np.float16)
 IDS = [f"é{i}" for i in range(200)]

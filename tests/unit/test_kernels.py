@@ -4,7 +4,8 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given, settings
 
-from adawidth import kernels
+from adawidth.kernels.extend import extend
+from adawidth.kernels.topk import top_k
 
 
 @settings(max_examples=200, deadline=None)
@@ -21,14 +22,14 @@ def test_top_k_is_a_sort_cut_short(seed: int, queries: int, documents: int, k: i
     scores[rng.random(scores.shape) < 0.05] = -np.inf  # documents that are never returned
     ranks = rng.permutation(documents)
     expected = np.array([np.lexsort((ranks, -row))[:k] for row in scores], np.int64).reshape(queries, min(k, documents))
-    np.testing.assert_array_equal(kernels.top_k(scores, ranks, k), expected)
+    np.testing.assert_array_equal(top_k(scores, ranks, k), expected)
 
 
 def test_top_k_of_rising_falling_and_equal_scores() -> None:
     ranks = np.arange(50)
     rising = np.arange(50, dtype=np.float32)
     scores = np.stack([rising, -rising, np.zeros_like(rising)])
-    found = kernels.top_k(scores, ranks, 5)
+    found = top_k(scores, ranks, 5)
     assert found.tolist() == [[49, 48, 47, 46, 45], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
 
 
@@ -48,7 +49,7 @@ def test_extend_adds_the_products_of_the_coordinates_in_between(seed: int, width
             if keep[q, c]:
                 part = slice(begin[q], end[q])
                 expected[q, c] += queries[q, part].astype(np.float64) @ rows[candidates[q, c], part]
-    kernels.extend(queries, rows, candidates, keep, begin, end, sums)
+    extend(queries, rows, candidates, keep, begin, end, sums)
     np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -56,5 +57,5 @@ def test_extend_leaves_the_dropped_and_the_padding_alone() -> None:
     queries, rows = np.ones((1, 32), np.float32), np.ones((4, 32), np.float32)
     sums = np.array([[5.0, 6.0, 7.0]], np.float32)
     keep = np.array([[True, False, False]])
-    kernels.extend(queries, rows, np.array([[2, 1, -1]]), keep, np.array([0]), np.array([32]), sums)
+    extend(queries, rows, np.array([[2, 1, -1]]), keep, np.array([0]), np.array([32]), sums)
     assert sums.tolist() == [[37.0, 6.0, 7.0]]

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from adawidth import kernels
 from adawidth.data import Judged, Vectors
 from adawidth.errors import OptionError
-from adawidth.index import MemoryIndex
+from adawidth.kernels.topk import top_k
 from adawidth.metrics import Measure, evaluate, parse_measures, tied_at_cut
 from adawidth.rotation import Rotation
+from adawidth.stages import MemoryBackend
 
 
 def value(measure: str, ranked: list[int], grades: dict[int, float]) -> float:
@@ -29,7 +29,7 @@ def test_the_ideal_is_cut_where_the_ranking_is() -> None:
 
 def test_ties_go_to_the_greater_id() -> None:
     documents = Vectors(np.ones((3, 32), np.float32), ["10", "9", "a"])
-    rows = kernels.top_k(np.zeros((1, 3), np.float32), documents.tie_rank, 3)
+    rows = top_k(np.zeros((1, 3), np.float32), documents.tie_rank, 3)
     assert [documents.ids[row] for row in rows[0]] == ["a", "9", "10"]
     assert value("RR@10", rows[0].tolist(), {0: 1}) == pytest.approx(1 / 3)
 
@@ -61,7 +61,7 @@ def test_average_precision_by_hand() -> None:
 def test_a_query_that_is_a_document_never_finds_itself() -> None:
     rng = np.random.default_rng(0)
     documents = Vectors.of(rng.standard_normal((20, 32)))
-    index = MemoryIndex(documents, Rotation.identity(32))
+    index = MemoryBackend(documents, Rotation.identity(32))
     queries = documents.all()
     judged = Judged.of([{(row + 1) % 20: 1} for row in range(20)])
     with_itself = index.search(queries, 32, 20).candidates

@@ -8,10 +8,10 @@ import pytest
 from adawidth import AdaWidth
 from adawidth.data import Dataset, Judged, Qrels, unit
 from adawidth.errors import ArtifactError, DataError, OptionError
-from adawidth.index import MemoryIndex
 from adawidth.policies.certify import Certify
 from adawidth.rotation import QueryMap, Rotation
-from adawidth.search import by_stages, exhaustive
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.tasks import TaskMap
 
 D = 64
@@ -63,7 +63,7 @@ def test_without_a_map_the_ranking_is_the_frozen_one(mapped: AdaWidth, model: Ad
     queries = collection.queries_of("test")
     index = mapped.index(collection.documents)
     off = index.search(queries, width=D, task="none")
-    frozen = exhaustive(MemoryIndex(collection.documents, Rotation.identity(D)), queries.all(), D, 10)
+    frozen = exhaustive(MemoryBackend(collection.documents, Rotation.identity(D)), queries.all(), D, 10)
     np.testing.assert_array_equal(off.rows, frozen.rows)
     plain = model.index(collection.documents).search(queries)
     np.testing.assert_array_equal(index.search(queries, task="none").scores, plain.scores)
@@ -72,7 +72,7 @@ def test_without_a_map_the_ranking_is_the_frozen_one(mapped: AdaWidth, model: Ad
 
 
 def test_certify_is_exact_for_mapped_queries(some_map: QueryMap, model: AdaWidth, collection: Dataset) -> None:
-    index = MemoryIndex(collection.documents, model.rotation)
+    index = MemoryBackend(collection.documents, model.rotation)
     queries = some_map.apply(collection.queries_of("test").all())
     proved = by_stages(index, queries, Certify(16, D), 10, shortlist=len(collection.documents))
     np.testing.assert_array_equal(proved.rows, exhaustive(index, queries, D, 10).rows)
@@ -80,7 +80,7 @@ def test_certify_is_exact_for_mapped_queries(some_map: QueryMap, model: AdaWidth
 
 
 def test_prefix_scores_are_cosines(some_map: QueryMap, model: AdaWidth, collection: Dataset) -> None:
-    index = MemoryIndex(collection.documents, model.rotation)
+    index = MemoryBackend(collection.documents, model.rotation)
     queries = some_map.apply(collection.queries_of("test").all())
     hits = exhaustive(index, queries, 32, 5)
     wanted = unit(queries[:, :32]) @ unit(index.rows[:, :32]).T
@@ -111,7 +111,7 @@ def test_tasks_are_picked_by_name(mapped: AdaWidth, model: AdaWidth) -> None:
 
 
 def test_an_index_under_another_rotation_is_refused(model: AdaWidth, collection: Dataset) -> None:
-    index = MemoryIndex(collection.documents, Rotation.identity(D))
+    index = MemoryBackend(collection.documents, Rotation.identity(D))
     with pytest.raises(ArtifactError, match=f"{index.fingerprint}, the model's is {model.rotation.fingerprint}"):
         model.open(index)
 
@@ -262,7 +262,7 @@ def test_the_dev_curve_is_brute_force(model: AdaWidth, some_map: QueryMap, colle
     rng = np.random.default_rng(1)
     change = Change((0.1 * rng.standard_normal((D, D))).astype(np.float32), (0.1 * rng.standard_normal(D)).astype(np.float32))
     curve = lesson.dev_curve(change, 0.5)
-    index = MemoryIndex(collection.documents, model.rotation)
+    index = MemoryBackend(collection.documents, model.rotation)
     queries = change.fold(model.rotation, 0.5).apply(learning.dev.vectors.all())
     assert list(curve) == [32, D]
     for width, values in curve.items():

@@ -9,13 +9,13 @@ import pytest
 
 from adawidth.data import Judged, Vectors
 from adawidth.errors import OptionError
-from adawidth.index import MemoryIndex
 from adawidth.metrics import Measure, evaluate
 from adawidth.policies.budget import Online
 from adawidth.policies.fixed import Fixed
 from adawidth.policies.router import Head, Router, RouterModel, Transductive
 from adawidth.rotation import Rotation
-from adawidth.search import by_stages, run
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import by_stages, run
 from adawidth.training.examples import Examples, examples, overlap
 from adawidth.training.router import Settings, fit_router, gain_curves
 
@@ -26,7 +26,7 @@ WIDTHS = (48, 64, 96)
 
 @dataclass(frozen=True, eq=False)
 class World:
-    index: MemoryIndex
+    index: MemoryBackend
     queries: np.ndarray
     judged: Judged
     train: Examples
@@ -43,7 +43,7 @@ def world() -> World:
     source = rng.integers(900, size=420)
     noise = rng.uniform(0.2, 1.2, (420, 1))
     queries = documents[source] + noise * rng.standard_normal((420, D)) * spectrum
-    index = MemoryIndex(Vectors.of(documents.astype(np.float32)), Rotation.identity(D))
+    index = MemoryBackend(Vectors.of(documents.astype(np.float32)), Rotation.identity(D))
     asked = (queries / np.linalg.norm(queries, axis=1, keepdims=True)).astype(np.float32)
     judged = Judged.of([{int(row): 1.0} for row in source])
     train = examples(index, asked[:300], judged.select(range(300)), start=START, widths=WIDTHS, shortlist=200)

@@ -7,7 +7,7 @@ import pytest
 
 from adawidth.evaluation.significance import paired_bootstrap
 from adawidth.experiments import routers
-from adawidth.features import EXTENDED
+from adawidth.policies.features import EXTENDED
 from adawidth.training.examples import Examples
 
 WIDTHS = (64, 80, 96, 128, 256)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from adawidth import WidthLaw
-from adawidth.data import Dataset, Id, Qrels, Vectors
+from adawidth.data import Dataset, Qrels, Vectors
 from adawidth.errors import DataError, OptionError
 from adawidth.rotation import Rotation
 from adawidth.sufficiency import Decay, compare_rates, information_rates
 from adawidth.sufficiency.forms import FORMS, fit
 from adawidth.sufficiency.rates import tail
+from adawidth.types import Id
 
 WIDTH, SCALE = 512, 24.0  # of the exponential that the lengths below follow
 DEPTHS = (10, 20, 50, 100)

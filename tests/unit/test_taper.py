@@ -8,16 +8,16 @@ import pytest
 
 from adawidth.data import Dataset, Vectors, unit
 from adawidth.errors import OptionError
-from adawidth.index import MemoryIndex
 from adawidth.policies.taper import Curve, TaperModel
 from adawidth.rotation import Rotation
-from adawidth.search import by_stages, exhaustive
+from adawidth.stages import MemoryBackend
+from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.training.taper import best_width, calibrate, documents_as_queries, fit_taper, kept
 
 
 @pytest.fixture(scope="module")
-def index(collection: Dataset) -> MemoryIndex:
-    return MemoryIndex(collection.documents, Rotation.pca(collection.documents))
+def index(collection: Dataset) -> MemoryBackend:
+    return MemoryBackend(collection.documents, Rotation.pca(collection.documents))
 
 
 def rotated(collection: Dataset, split: str) -> np.ndarray:
@@ -25,11 +25,11 @@ def rotated(collection: Dataset, split: str) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def model(collection: Dataset, index: MemoryIndex) -> TaperModel:
+def model(collection: Dataset, index: MemoryBackend) -> TaperModel:
     return fit_taper(index, rotated(collection, "train"), rotated(collection, "dev"))
 
 
-def test_calibration_is_least_squares_within_queries(collection: Dataset, index: MemoryIndex):
+def test_calibration_is_least_squares_within_queries(collection: Dataset, index: MemoryBackend):
     queries = rotated(collection, "train")
     fitted = calibrate(index, queries, (32, 48, 64), nearest=50)
     near = index.search(queries, 32, 50)
@@ -56,7 +56,7 @@ def test_curves_rise_to_the_target_width(model: TaperModel):
     assert model.fixed[64] == 1.0
 
 
-def test_the_best_width_is_the_smallest_within_an_error(collection: Dataset, index: MemoryIndex):
+def test_the_best_width_is_the_smallest_within_an_error(collection: Dataset, index: MemoryBackend):
     dev = collection.split("dev")
     queries = rotated(collection, "dev")
     rankings = {width: exhaustive(index, queries, width, 10).rows for width in (32, 48, 64)}
@@ -75,7 +75,7 @@ def test_a_quality_is_read_off_between_the_grid() -> None:
     assert curve.keeping(1.01) is None
 
 
-def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: MemoryIndex):
+def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: MemoryBackend):
     dev = collection.split("dev")
     fitted = fit_taper(index, rotated(collection, "train"), rotated(collection, "dev"), dev.judged, target=64)
     hits = exhaustive(index, rotated(collection, "dev"), 32, 10)
@@ -89,19 +89,19 @@ def test_shares_of_the_top_k():
     assert kept(np.array([[3, 9, 1], [5, 4, -1]]), reference, None, 3) == pytest.approx(4 / 5)
 
 
-def test_documents_stand_in_for_queries_and_never_find_themselves(index: MemoryIndex):
+def test_documents_stand_in_for_queries_and_never_find_themselves(index: MemoryBackend):
     queries, own = documents_as_queries(index, 50)
     assert not (index.search(queries, 64, 5, own).candidates == own[:, None]).any()
 
 
-def test_without_queries_documents_calibrate_and_a_note_says_so(index: MemoryIndex, caplog: pytest.LogCaptureFixture):
+def test_without_queries_documents_calibrate_and_a_note_says_so(index: MemoryBackend, caplog: pytest.LogCaptureFixture):
     none = np.empty((0, 64), np.float32)
     fitted = fit_taper(index, none, none)
     assert "no queries" in caplog.text
     assert fitted.policy(budget=48).start == 32
 
 
-def test_a_budget_is_kept_and_a_quality_is_met(collection: Dataset, index: MemoryIndex, model: TaperModel):
+def test_a_budget_is_kept_and_a_quality_is_met(collection: Dataset, index: MemoryBackend, model: TaperModel):
     dev = rotated(collection, "dev")
     for budget in (40, 48, 60):
         assert by_stages(index, dev, model.policy(budget=budget, start=32), 10).mean_width <= budget
@@ -111,7 +111,7 @@ def test_a_budget_is_kept_and_a_quality_is_met(collection: Dataset, index: Memor
 
 
 def test_constant_scores_fall_back_to_the_start_width(caplog: pytest.LogCaptureFixture):
-    index = MemoryIndex(Vectors.of(np.tile(unit(np.ones((1, 64))), (20, 1))), Rotation.identity(64))
+    index = MemoryBackend(Vectors.of(np.tile(unit(np.ones((1, 64))), (20, 1))), Rotation.identity(64))
     queries = unit(np.ones((3, 64)))
     with caplog.at_level(logging.WARNING):
         fitted = fit_taper(index, queries, queries)
@@ -125,7 +125,7 @@ def test_constant_scores_fall_back_to_the_start_width(caplog: pytest.LogCaptureF
 @pytest.mark.parametrize("documents", [1, 3, 12])
 def test_tiny_corpora(documents: int, asked: int):
     rng = np.random.default_rng(documents)
-    index = MemoryIndex(Vectors.of(unit(rng.standard_normal((documents, 48)))), Rotation.identity(48))
+    index = MemoryBackend(Vectors.of(unit(rng.standard_normal((documents, 48)))), Rotation.identity(48))
     queries = unit(rng.standard_normal((4, 48)))
     fitted = fit_taper(index, queries[:asked], queries[:asked])
     hits = by_stages(index, queries, fitted.policy(quality=1.0), min(10, documents))
@@ -137,7 +137,7 @@ def test_tiny_corpora(documents: int, asked: int):
 
 def test_a_narrow_encoder_has_one_width():
     rng = np.random.default_rng(0)
-    index = MemoryIndex(Vectors.of(unit(rng.standard_normal((50, 32)))), Rotation.identity(32))
+    index = MemoryBackend(Vectors.of(unit(rng.standard_normal((50, 32)))), Rotation.identity(32))
     queries = unit(rng.standard_normal((5, 32)))
     policy = fit_taper(index, queries, queries).policy()
     assert by_stages(index, queries, policy, 10).mean_width == 32
@@ -160,7 +160,7 @@ def test_one_knob_at_a_time(model: TaperModel):
         model.policy(budget=48, quality=0.9)
 
 
-def test_a_budget_above_the_target_width_is_not_used_up(collection: Dataset, index: MemoryIndex, model: TaperModel):
+def test_a_budget_above_the_target_width_is_not_used_up(collection: Dataset, index: MemoryBackend, model: TaperModel):
     policy = model.policy(budget=1000, start=32)
     hits = by_stages(index, rotated(collection, "test"), policy, 10)
     assert (hits.widths == model.target).all()

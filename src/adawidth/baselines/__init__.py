@@ -1,4 +1,5 @@
-"""Methods to compare with, one file each, behind one interface and one registry of names."""
+"""Methods to compare with, one file each, behind one interface (base.py) and one registry of names.
+A new method is a new file and a line in the registry."""
 
 from __future__ import annotations
 

@@ -10,13 +10,11 @@ from abc import abstractmethod
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..hits import Hits
-from ..stage import Decision, Stage
+from ..stages import Decision, Stage
+from ..types import I64, Floats
 from .dialled import Dialled
-
-Scores = NDArray[np.floating]
 
 
 class Abandoning(Dialled):
@@ -27,22 +25,22 @@ class Abandoning(Dialled):
         """The widths at which a candidate may be given up, from the start width to the full one."""
 
     @abstractmethod
-    def hopes(self, stage: Stage, knob: float) -> Scores:
+    def hopes(self, stage: Stage, knob: float) -> Floats:
         """The most that each candidate's score at full width is taken to be. (Q, C)"""
 
     def read(self, stage: Stage, knob: float, k: int) -> Hits:
         """Best first by the scan. Whatever is not given up is read in full, and ranked by that."""
-        levels = np.array(self.levels(int(stage.widths[0]), stage.index.width))
+        levels = np.array(self.levels(int(stage.widths[0]), stage.backend.width))
         hopes = []
         for width in levels.tolist():
-            stage = stage.index.rescore(stage, Decision(stage.alive, np.full_like(stage.widths, width)))
+            stage = stage.backend.rescore(stage, Decision(stage.alive, np.full_like(stage.widths, width)))
             hopes.append(self.hopes(stage, knob))
         last = np.where(stage.alive, levels[abandon(np.stack(hopes, axis=2), stage.scores, k)], 0)
         done = replace(stage, last=last, coordinates=last.sum(axis=1))
-        return Hits(*done.ranked(k), done.mean_widths, stage.index.documents)
+        return Hits(*done.ranked(k), done.mean_widths, stage.backend.documents)
 
 
-def abandon(hopes: Scores, scores: Scores, k: int) -> NDArray[np.int64]:
+def abandon(hopes: Floats, scores: Floats, k: int) -> I64:
     """The level that each candidate was read to: the first where its hope is below the k-th best full score before it, or the last.
 
     (Q, C, L), (Q, C) -> (Q, C)

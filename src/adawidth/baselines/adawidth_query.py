@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..data import Learning, Queries
 from ..rotation import QueryMap
 from ..training.fit import fit_model
 from ..training.refit import learn_task
+from ..types import F32
 from .adawidth import AdaWidthTaper
 from .base import fitted
 
@@ -31,7 +29,7 @@ class AdaWidthQuery(AdaWidthTaper):
             self.taper, self.query_map = task.policies.taper, task.query_map
         return self
 
-    def asked(self, queries: Queries) -> NDArray[np.float32]:
+    def asked(self, queries: Queries) -> F32:
         """The queries rotated and mapped."""
         return fitted(self, self.query_map).apply(queries.vectors.all())
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..data import Learning
-from ..index.stages import prefix_norms
 from ..rotation import Rotation
-from ..stage import Stage
-from .abandoning import Abandoning, Scores
+from ..stages import Stage
+from ..stages.backend import prefix_norms
+from ..types import Floats
+from .abandoning import Abandoning
 
 STEP = 32
 
@@ -28,12 +29,12 @@ class ADSampling(Abandoning):
         """Every 32 coordinates."""
         return (*range(start, width, STEP), width)
 
-    def hopes(self, stage: Stage, knob: float) -> Scores:
+    def hopes(self, stage: Stage, knob: float) -> Floats:
         """The cosine of the smallest distance that the test allows; lengths are one, so both rank alike."""
         read = int(stage.widths[0])
-        lengths = prefix_norms(stage.queries, read)[:, None] ** 2 + stage.index.norms(read)[stage.candidates] ** 2
+        lengths = prefix_norms(stage.queries, read)[:, None] ** 2 + stage.backend.norms(read)[stage.candidates] ** 2
         distances = np.maximum(lengths - 2 * stage.sums, 0.0)  # squared, of what was read
-        return np.asarray(1 - distances * (stage.index.width / read) / (1 + knob / np.sqrt(read)) ** 2 / 2)
+        return np.asarray(1 - distances * (stage.backend.width / read) / (1 + knob / np.sqrt(read)) ** 2 / 2)
 
     def _found(self, learning: Learning, seed: int) -> Rotation:
         return Rotation.random(learning.documents.width, seed)

@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from typing import Literal, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Floats, Learning, Queries, Vectors
+from ..data import Learning, Queries, Vectors
 from ..errors import OptionError
 from ..hits import Hits
-from ..index import MemoryIndex
 from ..policies import Fixed, Policy
 from ..rotation import Rotation
-from ..search import SHORTLIST, by_stages, exhaustive
+from ..stages import MemoryBackend
+from ..stages.loop import SHORTLIST, by_stages, exhaustive
+from ..types import F32, Floats
 
 Role = Literal["query", "document"]
 DEPTH = 10  # answers that methods are compared by
@@ -51,7 +51,7 @@ class Encoding(ABC):
     """A method that makes other, narrower vectors of queries and documents, to be compared by cosine."""
 
     @abstractmethod
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """Unit rows as this method has them at a width. (n, D) -> (n, width)"""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Encoding(ABC):
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """All documents ranked by cosine of what the method makes of them."""
         encoded = np.concatenate([self.encode(block, "document", width) for _, block in documents.blocks()])
-        index = MemoryIndex(Vectors(encoded, documents.ids, documents.name), Rotation.identity(encoded.shape[1]))
+        index = MemoryBackend(Vectors(encoded, documents.ids, documents.name), Rotation.identity(encoded.shape[1]))
         return exhaustive(index, self.encode(queries.vectors.all(), "query", width), encoded.shape[1], k, queries.own)
 
     def stored_floats(self, width: int) -> float:
@@ -84,7 +84,7 @@ class Rotated(Encoding):
         self.rotation = self._found(learning, seed)
         return self
 
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """The leading coordinates of the rotated rows."""
         return fitted(self, self.rotation).apply(x, width)
 
@@ -109,13 +109,13 @@ class Staged(Rotated):
     def policy(self, budget: int, k: int) -> Policy:
         """What reads the shortlist within a mean width, or `plain`."""
 
-    def asked(self, queries: Queries) -> NDArray[np.float32]:
+    def asked(self, queries: Queries) -> F32:
         """The queries as the index is asked for them."""
         return self.encode(queries.vectors.all(), "query", fitted(self, self.rotation).width)
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """By the policy."""
-        index = MemoryIndex(documents, fitted(self, self.rotation))
+        index = MemoryBackend(documents, fitted(self, self.rotation))
         return by_stages(index, self.asked(queries), self.policy(width, k), k, own=queries.own)
 
     def stored_floats(self, width: int) -> float:

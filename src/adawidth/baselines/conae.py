@@ -14,14 +14,14 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Floats, Learning, unit
+from ..data import Learning, unit
 from ..rotation import QueryMap, Rotation
 from ..training.fused import prefix_objective
 from ..training.losses import THETA
 from ..training.pool import sample
+from ..types import F32, Floats
 from .base import Encoding, Role, fitted
 from .descent import Batch, Course, Ground, learned
 
@@ -39,7 +39,7 @@ class ConAE(Encoding):
         self.maps = learned(sample(learning, seed), partial(_maps, start=start, seed=seed))
         return self
 
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """The leading coordinates of the encoded rows."""
         return unit(fitted(self, self.maps)[role].apply(x, width))
 

@@ -15,16 +15,16 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Floats, Learning, unit
+from ..data import Learning, unit
 from ..rotation import QueryMap, Rotation
 from ..training.fused import prefix_objective
 from ..training.pool import sample, together
 from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, Ranker, drawn
 from ..training.rotation import LOOKED_AT, endless_batches
 from ..training.task import Task, mean
+from ..types import F32, Floats
 from .base import Encoding, Role, fitted
 from .descent import Batch, descend, steps_for
 
@@ -45,7 +45,7 @@ class Dense(Encoding):
         self.map = _learned(recipe, whole, seed, until=step)[0].fold(rotation, strength)
         return self
 
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """The leading coordinates of the mapped rows."""
         return unit(fitted(self, self.map).apply(x, width))
 

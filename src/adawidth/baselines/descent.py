@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import Learning
@@ -19,6 +18,7 @@ from ..training.pool import together
 from ..training.query_map import Ranker
 from ..training.rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, warm_cosine
 from ..training.task import Task, mean
+from ..types import F32
 
 STEPS = 2_000  # in all, over the stages and settings of one fit: what AdaWidth's own recipes take together
 PASSES = 400  # over the train queries, at most: a small collection is learned by then
@@ -26,7 +26,7 @@ BATCH = 128
 SHARED = 6  # negatives each query adds to the candidates that the batch shares
 WIDTHS = (32, 64, 128, 256)  # trained at, and the encoder width
 
-Encode = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # (n, D) -> (n, D), whose every prefix is used
+Encode = Callable[[F32], F32]  # (n, D) -> (n, D), whose every prefix is used
 S = TypeVar("S")
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..data import Judged, Learning, Queries, Rows, Vectors
+from ..data import Judged, Learning, Queries, Vectors
 from ..hits import Hits
-from ..index import MemoryIndex
 from ..policies.taper import Curve
-from ..search import SHORTLIST, exhaustive
-from ..stage import Stage
+from ..stages import MemoryBackend, Stage
+from ..stages.loop import SHORTLIST, exhaustive
 from ..training.taper import QUERIES, STARTS, kept
+from ..types import Rows
 from .base import DEPTH, Rotated, documents_of, fitted
 
 BATCH = 256  # queries carried through the stages together
@@ -37,7 +37,7 @@ class Dialled(Rotated):
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Finds the rotation and measures the knob; returns itself."""
         super().fit(learning, seed)
-        index = MemoryIndex(learning.documents, fitted(self, self.rotation))
+        index = MemoryBackend(learning.documents, fitted(self, self.rotation))
         dev = learning.dev.select(np.unique(np.linspace(0, len(learning.dev) - 1, QUERIES).astype(np.int64)))
         asked = self.encode(dev.vectors.all(), "query", index.width)
         whole = index.search(asked, index.width, DEPTH, dev.own).candidates
@@ -56,7 +56,7 @@ class Dialled(Rotated):
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """The shortlist of a scan read on, or every document ranked at the width."""
         rotation, setting = fitted(self, self.rotation), self.setting(width)
-        index, asked = MemoryIndex(documents, rotation), self.encode(queries.vectors.all(), "query", rotation.width)
+        index, asked = MemoryBackend(documents, rotation), self.encode(queries.vectors.all(), "query", rotation.width)
         if setting is None:
             return exhaustive(index, asked, width, k, queries.own)
         start, knob = setting

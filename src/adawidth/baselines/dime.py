@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Learning
+from ..types import F64
 from .base import fitted
 from .masked import Asked, Importance, Masked
 
@@ -86,7 +86,7 @@ def agreement(asked: Asked, count: int) -> Importance:
     return asked.vectors * asked.centroids(asked.answers[:, :count])
 
 
-def correlation(grades: NDArray[np.float64], products: Importance) -> Importance:
+def correlation(grades: F64, products: Importance) -> Importance:
     """Pearson's, of the grades with every column; 0 for a column without spread. (n,), (n, D) -> (D,)"""
     centred, moved = grades - grades.mean(), products - products.mean(axis=0)
     spread = np.linalg.norm(centred) * np.linalg.norm(moved, axis=0)

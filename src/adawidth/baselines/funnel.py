@@ -8,8 +8,8 @@ from ..data import Learning
 from ..hits import Hits
 from ..policies.funnel import STEPS, Funnel
 from ..rotation import Rotation
-from ..search import SHORTLIST, run
-from ..stage import Stage
+from ..stages import Stage
+from ..stages.loop import SHORTLIST, run
 from .dialled import Dialled
 
 FIRST = (32, 200)  # the step that goes before the others where the scan is at 32
@@ -26,8 +26,8 @@ class SteppedFunnel(Dialled):
 
     def read(self, stage: Stage, knob: float, k: int) -> Hits:
         """The best at each width go on to the next, the last of them to full width."""
-        done = run(stage, Funnel(stage.index.width, self.steps(int(stage.widths[0]), knob, k)))
-        return Hits(*done.ranked(k), done.mean_widths, stage.index.documents)
+        done = run(stage, Funnel(stage.backend.width, self.steps(int(stage.widths[0]), knob, k)))
+        return Hits(*done.ranked(k), done.mean_widths, stage.backend.documents)
 
     def _found(self, learning: Learning, seed: int) -> Rotation:
         return Rotation.pca(learning.documents, seed=seed)

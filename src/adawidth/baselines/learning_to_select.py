@@ -7,20 +7,20 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from .. import kernels
 from ..data import Learning
 from ..hits import Hits
-from ..index.memory import SCORES
+from ..kernels.topk import top_k
+from ..stages.memory import SCORES
 from ..training.pool import sample
+from ..types import F32, Mask
 from .base import documents_of, fitted
 from .descent import STEPS, Batch, Course, Ground, learned
-from .masked import NEGATIVES, Asked, Importance, Mask, Masked
+from .masked import NEGATIVES, Asked, Importance, Masked
 
-Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # (D, D), (D,)
+Layer = tuple[F32, F32]  # (D, D), (D,)
 
 
 class LearningToSelect(Masked):
@@ -85,7 +85,7 @@ class RenormalisedLearningToSelect(LearningToSelect):
             scores[:, copies] = scores[:, originals]
             excluded = np.flatnonzero(own[part] >= 0)
             scores[excluded, own[part][excluded]] = -np.inf
-            found[part] = kernels.top_k(scores, asked.index.documents.tie_rank, k)
+            found[part] = top_k(scores, asked.index.documents.tie_rank, k)
             best[part] = np.take_along_axis(scores, found[part], axis=1)
         found[best == -np.inf] = -1
         best /= np.maximum(np.linalg.norm(masked, axis=1, keepdims=True), 1e-12)

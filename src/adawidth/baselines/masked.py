@@ -11,25 +11,24 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Judged, Learning, Queries, Rows, Vectors
+from ..data import Judged, Learning, Queries, Vectors
 from ..errors import OptionError
 from ..hits import Hits
-from ..index import MemoryIndex
-from ..index.memory import twins
 from ..metrics import Measure, evaluate
 from ..rotation import Rotation
-from ..search import exhaustive
+from ..stages import MemoryBackend
+from ..stages.loop import exhaustive
+from ..stages.memory import twins
 from ..training.candidates import Candidates, nearest
 from ..training.pool import sample
 from ..training.rotation import LOOKED_AT
 from ..training.task import frozen_top
+from ..types import F32, Mask, Rows
 from .base import DEPTH, documents_of, fitted
 from .descent import WIDTHS
 
-Importance = NDArray[np.float32]  # (Q, D), the largest are kept: signed, not absolute
-Mask = NDArray[np.bool_]  # (Q, D)
+Importance = F32  # (Q, D), the largest are kept: signed, not absolute
 
 LIST = 1_000  # answers of the whole query that feedback may look at
 NEGATIVES = 16  # nearest documents that are not relevant
@@ -40,13 +39,13 @@ MEASURE = Measure("nDCG", DEPTH)
 class Asked:
     """Queries and the documents that they are asked of."""
 
-    index: MemoryIndex
+    index: MemoryBackend
     queries: Queries
 
     @classmethod
     def of(cls, documents: Vectors, queries: Queries) -> Asked:
         """The documents as they are, in memory."""
-        return cls(MemoryIndex(documents, Rotation.identity(documents.width)), queries)
+        return cls(MemoryBackend(documents, Rotation.identity(documents.width)), queries)
 
     @classmethod
     def on_dev(cls, learning: Learning, seed: int) -> Asked:
@@ -58,7 +57,7 @@ class Asked:
         return cls.of(pool.documents, dev)
 
     @cached_property
-    def vectors(self) -> NDArray[np.float32]:
+    def vectors(self) -> F32:
         """The whole queries. (Q, D)"""
         return self.queries.vectors.all()
 
@@ -79,7 +78,7 @@ class Asked:
             raise OptionError("an oracle reads the labels of the queries that it answers, these have none: give labels or another method")
         return self.queries.judged
 
-    def centroids(self, rows: Rows | list[Rows]) -> NDArray[np.float32]:
+    def centroids(self, rows: Rows | list[Rows]) -> F32:
         """Mean of each query's documents, zero where it has none. (Q, D)"""
         means = [self.index.rows[own].mean(axis=0) if len(own) else np.zeros(self.index.width) for own in rows]
         return np.asarray(means, np.float32).reshape(-1, self.index.width)

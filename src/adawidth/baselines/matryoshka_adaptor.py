@@ -17,12 +17,12 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Floats, Learning, Rows
+from ..data import Learning
 from ..training.candidates import nearest
 from ..training.pool import sample
+from ..types import F32, Floats, Rows
 from .base import Encoding, Role, fitted
 from .descent import BATCH, Batch, Course, Ground, learned
 from .residual import Network, prefix_scores, rank_loss
@@ -48,7 +48,7 @@ class Neighbourhoods:
     near: Rows  # (n, at most 100)
 
     @classmethod
-    def of(cls, documents: NDArray[np.float32], seed: int) -> Neighbourhoods:
+    def of(cls, documents: F32, seed: int) -> Neighbourhoods:
         """Of some at random where there are many."""
         some = documents[np.random.default_rng(seed).permutation(len(documents))[:SEARCHED]]
         return cls(torch.from_numpy(some), nearest(some, some, NEIGHBOURS, np.arange(len(some))))
@@ -73,7 +73,7 @@ class MatryoshkaAdaptor(Encoding):
         self.network = learned(pool, partial(_network, neighbourhoods=neighbourhoods, seed=seed))
         return self
 
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """The leading coordinates of x + f(x)."""
         return fitted(self, self.network).adapt(x, width)
 

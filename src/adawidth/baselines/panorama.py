@@ -14,8 +14,9 @@ from ..data import Learning
 from ..policies.base import ladder_from
 from ..policies.certify import MARGIN, spread
 from ..rotation import Rotation
-from ..stage import Stage
-from .abandoning import Abandoning, Scores
+from ..stages import Stage
+from ..types import Floats
+from .abandoning import Abandoning
 from .base import fitted
 
 
@@ -28,9 +29,9 @@ class Panorama(Abandoning):
         """The ladder's widths: each costs the length of one tail a document."""
         return ladder_from(start, width)
 
-    def hopes(self, stage: Stage, knob: float) -> Scores:
+    def hopes(self, stage: Stage, knob: float) -> Floats:
         """The upper bound; a larger factor than 1 proves nothing more."""
-        tails = spread(stage, np.arange(len(stage)), (int(stage.widths[0]), stage.index.width))
+        tails = spread(stage, np.arange(len(stage)), (int(stage.widths[0]), stage.backend.width))
         return np.asarray(stage.sums + min(knob, 1.0) * tails + MARGIN)
 
     def stored_floats(self, width: int) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Learning, Vectors
 from ..rotation import Rotation, second_moment
+from ..types import F64
 from .base import Rotated
 
 
@@ -32,7 +32,7 @@ class PooledPCA(Rotated):
         return Rotation.principal(sum(side / np.trace(side) for side in sides), "pooled pca")
 
 
-def mean_of(vectors: Vectors) -> NDArray[np.float64]:
+def mean_of(vectors: Vectors) -> F64:
     """The mean row, block by block."""
     total = np.zeros(vectors.width)
     for _, block in vectors.blocks():
@@ -40,6 +40,6 @@ def mean_of(vectors: Vectors) -> NDArray[np.float64]:
     return total / len(vectors)
 
 
-def covariance(vectors: Vectors, mean: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
+def covariance(vectors: Vectors, mean: F64, seed: int = 0) -> F64:
     """The second moment around the mean. (D, D)"""
     return second_moment(vectors, seed=seed) - np.outer(mean, mean)

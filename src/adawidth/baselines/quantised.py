@@ -11,13 +11,13 @@ from typing import Any, Self
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
 
-from .. import kernels
 from ..data import Learning, Queries, Vectors, unit
 from ..hits import Hits
-from ..index.memory import SCORES
+from ..kernels.topk import top_k
 from ..rotation import Rotation
+from ..stages.memory import SCORES
+from ..types import F32
 from .base import documents_of, fitted
 
 
@@ -54,12 +54,12 @@ class Quantised(ABC):
             part = slice(start, start + step)
             products, own = asked[part] @ stored.T, queries.own[part]
             products[own >= 0, own[own >= 0]] = -np.inf
-            rows[part] = kernels.top_k(products, documents.tie_rank, k)
+            rows[part] = top_k(products, documents.tie_rank, k)
             scores[part] = np.take_along_axis(products, rows[part], axis=1)
         rows[scores == -np.inf] = -1
         return Hits(rows, scores, np.full(len(asked), self.stored_floats(width)), documents)
 
-    def decoded(self, documents: Vectors, width: int) -> NDArray[np.float32]:
+    def decoded(self, documents: Vectors, width: int) -> F32:
         """What is left of the documents after coding. (N, coordinates)"""
         prefixes, quantiser = self._prefixes(documents, width), self.quantiser(width)
         quantiser.train(prefixes)
@@ -75,7 +75,7 @@ class Quantised(ABC):
         """The query turned, and every document as if each of its coordinates were multiplied."""
         return (fitted(self, self.rotation).width + documents_of(hits)) * self.coordinates(width)
 
-    def _prefixes(self, vectors: Vectors, width: int) -> NDArray[np.float32]:
+    def _prefixes(self, vectors: Vectors, width: int) -> F32:
         rotation, coordinates = fitted(self, self.rotation), self.coordinates(width)
         return unit(np.concatenate([rotation.apply(block, coordinates) for _, block in vectors.blocks()]))
 
@@ -134,7 +134,7 @@ class PQ4(Quantised):
         width = fitted(self, self.rotation).width
         return width * (width - 1) // 2 + 16 * width
 
-    def _prefixes(self, vectors: Vectors, width: int) -> NDArray[np.float32]:
+    def _prefixes(self, vectors: Vectors, width: int) -> F32:
         axes = np.arange(self.coordinates(width)).reshape(-1, self.codes(width))
         axes[1::2] = axes[1::2, ::-1].copy()
         return np.ascontiguousarray(super()._prefixes(vectors, width)[:, axes.T.ravel()])

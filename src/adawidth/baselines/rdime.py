@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Learning
+from ..types import F64, Mask
 from .base import fitted
 from .dime import PRFDIME
-from .masked import Asked, Importance, Mask
+from .masked import Asked, Importance
 
 
 class RDIME(PRFDIME):
@@ -20,7 +20,7 @@ class RDIME(PRFDIME):
     kept of dev queries down to it. A wider one changes nothing: the threshold set is all that the method ever reads.
     """
 
-    factors: NDArray[np.float64] | None = None  # (D + 1,) what ε is multiplied by for each width
+    factors: F64 | None = None  # (D + 1,) what ε is multiplied by for each width
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Chooses how many documents to look at as DIME does, then what each width takes; returns itself."""
@@ -42,6 +42,6 @@ class RDIME(PRFDIME):
         return len(fitted(self, self.factors))
 
 
-def thresholds(importance: Importance) -> NDArray[np.float64]:
+def thresholds(importance: Importance) -> F64:
     """ε of every query: as q has length one, (1 − Σ u) / D. (Q, D) -> (Q, 1)"""
     return np.asarray(np.maximum(1 - importance.sum(axis=1, keepdims=True, dtype=np.float64), 1e-9) / importance.shape[1])

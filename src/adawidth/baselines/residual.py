@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..data import Floats, unit
+from ..data import unit
 from ..training.fused import TINY
+from ..types import F32, Floats
 
 BLOCK = 16_384  # rows encoded at a time
 
@@ -34,7 +34,7 @@ class Network(nn.Module):
         """f(x), or its leading `width` coordinates. (…, D) -> (…, width)"""
         return functional.linear(functional.relu(self.hidden(x)), self.last.weight[:width], self.last.bias[:width])
 
-    def adapt(self, x: Floats, width: int | None = None) -> NDArray[np.float32]:
+    def adapt(self, x: Floats, width: int | None = None) -> F32:
         """The leading `width` coordinates of x̂, of length one. (n, D) -> (n, width)"""
         adapted = []
         with torch.no_grad():

@@ -14,11 +14,11 @@ from itertools import product
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Floats, Learning
+from ..data import Learning
 from ..training.pool import sample
+from ..types import F32, Floats
 from .base import Encoding, Role, fitted
 from .descent import Batch, Course, Ground, learned
 from .residual import Network, prefix_scores, rank_loss
@@ -39,7 +39,7 @@ class SearchAdaptor(Encoding):
         self.networks = learned(sample(learning, seed), partial(_networks, seed=seed))
         return self
 
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """The leading coordinates of x + f(x)."""
         return self._network(width).adapt(x, width)
 

@@ -17,15 +17,15 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from ..data import Floats, Learning, Rows, unit
+from ..data import Learning, unit
 from ..rotation import Rotation
 from ..training.pool import sample
 from ..training.rotation import LOOKED_AT
 from ..training.task import Task
+from ..types import F32, I64, Floats
 from .base import Encoding, Role, Rotated, fitted
 from .descent import STEPS, WIDTHS, Batch, Course, Ground, learned
 from .residual import rank_loss
@@ -43,12 +43,12 @@ SAME = 1 - 1e-5  # cosine from which a neighbour is the row itself
 class Step:
     """From one width to a narrower one."""
 
-    matrix: NDArray[np.float32]  # (d, d), I + A
-    bias: NDArray[np.float32]  # (d,)
-    order: Rows  # (d,) coordinates by their logits, largest first
+    matrix: F32  # (d, d), I + A
+    bias: F32  # (d,)
+    order: I64  # (d,) coordinates by their logits, largest first
     width: int  # of what goes on
 
-    def apply(self, x: Floats) -> NDArray[np.float32]:
+    def apply(self, x: Floats) -> F32:
         """Unit rows of the chosen coordinates. (n, d) -> (n, width)"""
         chosen = self.order[: self.width]
         return unit(np.asarray(x, np.float32) @ self.matrix[chosen].T + self.bias[chosen])
@@ -68,7 +68,7 @@ class SMEC(Encoding):
         self.steps = tuple(learned(sample(learning, seed), partial(learned_steps, mapped=True, seed=seed)))
         return self
 
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """The leading coordinates of the last step that is wide enough."""
         return unit(passed(x, self._steps(width))[:, :width])
 
@@ -110,7 +110,7 @@ def step_widths(width: int) -> tuple[int, ...]:
     return (*halves, *(m for m in reversed(WIDTHS) if m < width))
 
 
-def permutation(steps: list[Step], width: int) -> Rows:
+def permutation(steps: list[Step], width: int) -> I64:
     """All coordinates, those first that went furthest, each step's own by their logits."""
     order = np.arange(width)
     for step in steps:

@@ -8,8 +8,8 @@ The noise is the mean of the last tenth of the variances, the knee where the cur
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..types import F64
 from .base import fitted
 from .whitening import Whitening
 
@@ -25,7 +25,7 @@ class SpectralTempering(Whitening):
         return tempering(fitted(self, self.spectrum).variances, width)
 
 
-def tempering(variances: NDArray[np.float64], width: int) -> float:
+def tempering(variances: F64, width: int) -> float:
     """γ of a width, from the variances of all components, largest first."""
     signals = int((1 - TAIL) * len(variances))
     noise = max(float(variances[signals:].mean()), 1e-30)
@@ -34,7 +34,7 @@ def tempering(variances: NDArray[np.float64], width: int) -> float:
     return 1.0 if at_knee == 0 else float(min(1.0, ratio[min(width, signals) - 1] / at_knee))
 
 
-def knee(curve: NDArray[np.float64], sensitivity: float = SENSITIVITY) -> int | None:
+def knee(curve: F64, sensitivity: float = SENSITIVITY) -> int | None:
     """Where a convex falling curve bends most, counted from 1, by Kneedle (Satopää et al. 2011); None where it does not.
 
     With both axes brought to [0, 1], the first peak of what the curve has fallen ahead of the diagonal, taken once that

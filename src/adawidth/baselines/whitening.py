@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Floats, Learning, unit
+from ..data import Learning, unit
+from ..types import F32, F64, Floats
 from .base import Encoding, Role, fitted
 from .pca import covariance, mean_of
 
@@ -24,9 +24,9 @@ EPSILON = 1e-6
 class Spectrum:
     """The documents' mean, and the principal axes of their covariance with the variance along each, largest first."""
 
-    mean: NDArray[np.float64]  # (D,)
-    axes: NDArray[np.float64]  # (D, D), rows
-    variances: NDArray[np.float64]  # (D,)
+    mean: F64  # (D,)
+    axes: F64  # (D, D), rows
+    variances: F64  # (D,)
 
     @classmethod
     def of(cls, learning: Learning, seed: int) -> Spectrum:
@@ -35,7 +35,7 @@ class Spectrum:
         variances, axes = np.linalg.eigh(covariance(learning.documents, mean, seed))
         return cls(mean, axes.T[::-1], np.maximum(variances[::-1], 0.0))
 
-    def project(self, x: Floats, width: int, gamma: float) -> NDArray[np.float32]:
+    def project(self, x: Floats, width: int, gamma: float) -> F32:
         """Rows on the leading axes, each divided by its variance to the power γ / 2. (n, D) -> (n, width)"""
         axes = self.axes[:width] * (self.variances[:width, None] + EPSILON) ** (-gamma / 2)
         projected = np.asarray(x, np.float32) @ axes.T.astype(np.float32)
@@ -56,7 +56,7 @@ class Whitening(Encoding):
         """How far variances are evened out: 0 not at all (PCA), 1 fully."""
         return 1.0
 
-    def encode(self, x: Floats, role: Role, width: int) -> NDArray[np.float32]:
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
         """The leading components, evened out."""
         return unit(fitted(self, self.spectrum).project(x, width, self.gamma(width)))
 

@@ -1,8 +1,6 @@
-"""Real vectors that travel with the package, for the demo and the tests: docstrings of Python's standard library and of NumPy.
-
-A query is the first sentence of a docstring, its document the object's name and the rest. Only vectors, ids and labels are
-stored; the texts are looked up in the Python that runs this. `python -m adawidth.bundled.make` made the data.
-"""
+"""Real vectors that travel with the package: docstrings of Python's standard library and of NumPy, first sentence as the query.
+Only vectors, ids and labels are stored; texts are looked up in the Python that runs this. The data are not edited by hand:
+tools/make_bundled.py made them."""
 
 from __future__ import annotations
 

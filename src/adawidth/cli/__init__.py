@@ -1,4 +1,5 @@
-"""The command line: each command is a few lines over a public function."""
+"""The command line: one file a command group, each command a few lines over a public function.
+Nothing is computed here, and what is heavy is imported inside of commands."""
 
 from __future__ import annotations
 

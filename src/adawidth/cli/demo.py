@@ -33,9 +33,9 @@ def demo(
     """Fit, compare and search on real vectors that come with AdaWidth: docstrings of Python and NumPy."""
     from .. import bundled
     from ..evaluation import compare, evaluate
-    from ..evaluation.report import write_report
     from ..formats import atomic_folder, load_dataset
     from ..model import AdaWidth
+    from ..report import write_report
     from .compare import show as show_comparison
     from .demo_text import search_docstrings
     from .evaluate import by_stages

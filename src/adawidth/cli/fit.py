@@ -32,9 +32,9 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn a rotation and its policies from the train and dev queries; write a model folder."""
-    from ..evaluation.facts import model_facts
     from ..formats import load_dataset
     from ..model import AdaWidth
+    from ..report.facts import model_facts
     from .info import show_task, show_trials
 
     refuse_existing(out, force)

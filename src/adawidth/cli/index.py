@@ -13,8 +13,8 @@ from .options import AsJson, DatasetPath, Encoder, Force, IndexPath, ModelPath
 from .output import emit, refuse_existing, say, size
 
 if TYPE_CHECKING:
-    from ..index import PrefixIndex
-    from ..index.source import Source
+    from ..formats.documents import Source
+    from ..index import IndexFolder
 
 Sources = Annotated[
     list[Path], typer.Argument(metavar="DATASET|FILE...", help="Dataset folders, or files of vectors: .npy, .npz, .safetensors, .parquet.")
@@ -40,7 +40,7 @@ def index(
     as_json: AsJson = False,
 ) -> None:
     """Write the documents of a dataset, rotated, into an index folder that stands alone."""
-    from ..index.source import of_dataset
+    from ..formats.documents import of_dataset
     from ..model import AdaWidth
 
     refuse_existing(out, force)
@@ -72,21 +72,21 @@ def remove(
 ) -> None:
     """Remove documents, all or none."""
     from ..formats import read_ids
-    from ..index import PrefixIndex
+    from ..index import IndexFolder
 
     wanted = [*(ids or ()), *(read_ids(file) if file else ())]
     if not wanted:
         raise OptionError("which documents? give their ids, or a file of them with --ids")
-    with PrefixIndex(path) as opened:
+    with IndexFolder(path) as opened:
         removed = opened.remove(wanted)
         _report(opened, {"removed": removed}, f"removed {removed:,} documents", as_json)
 
 
 def compact(path: IndexPath, as_json: AsJson = False) -> None:
     """Make one segment of all, without what was removed; searches go on meanwhile."""
-    from ..index import PrefixIndex
+    from ..index import IndexFolder
 
-    with PrefixIndex(path) as opened:
+    with IndexFolder(path) as opened:
         done = opened.compact()
         _report(opened, {"compacted": done}, "compacted" if done else "nothing to compact", as_json)
 
@@ -98,10 +98,10 @@ def snapshot(
     as_json: AsJson = False,
 ) -> None:
     """Copy an index as it is at its last commit, also while it is written to; every byte is checked."""
-    from ..index import PrefixIndex
+    from ..index import IndexFolder
 
     refuse_existing(out, force)
-    with PrefixIndex(path) as opened:
+    with IndexFolder(path) as opened:
         opened.snapshot(out, force=force)
         _report(opened, {"snapshot": str(out)}, f"written: {out}", as_json)
 
@@ -131,21 +131,21 @@ def repair(
 
 
 def _write(path: Path, sources: Sequence[Path], encoder: str | None, as_json: bool, *, update: bool) -> None:
-    from ..index import PrefixIndex
+    from ..index import IndexFolder
 
-    with PrefixIndex(path) as opened:
+    with IndexFolder(path) as opened:
         written = opened.write(_source(sources, encoder), update=update)
         counts = {"added": written.added, "replaced": written.replaced, "storage": written.storage}
         _report(opened, counts, f"added {written.added:,} documents, replaced {written.replaced:,}", as_json)
 
 
 def _source(paths: Sequence[Path], encoder: str | None) -> Source:
-    from ..index.source import joined, of_dataset, of_file
+    from ..formats.documents import joined, of_dataset, of_file
 
     return joined([of_dataset(path, encoder) if path.is_dir() else of_file(path) for path in paths])
 
 
-def _report(opened: PrefixIndex, counts: dict[str, Any], words: str, as_json: bool) -> None:
+def _report(opened: IndexFolder, counts: dict[str, Any], words: str, as_json: bool) -> None:
     if as_json:
         emit({"index": str(opened.path), **counts, "documents": len(opened)})
     else:

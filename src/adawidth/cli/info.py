@@ -24,7 +24,7 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """Say what a model folder, an index folder or a dataset folder holds."""
-    from ..evaluation.facts import facts_of
+    from ..report.facts import facts_of
 
     if verify:
         _verify(path)

@@ -10,7 +10,8 @@ from ..errors import AdaWidthError
 from .output import say
 
 if TYPE_CHECKING:
-    from ..text_search import Answer, TextSearcher
+    from ..model import TextSearcher
+    from ..model.text import Answer
 
 QUIT = ":quit"
 SNIPPET = 160  # characters

@@ -33,9 +33,8 @@ def quickstart(
     from ..encoders import encode_dataset, load_encoder, short_name
     from ..formats import Columns, load_dataset
     from ..formats.collections import gather_texts
-    from ..index.source import of_dataset
-    from ..model import AdaWidth
-    from ..text_search import TextSearcher
+    from ..formats.documents import of_dataset
+    from ..model import AdaWidth, TextSearcher
 
     home = out or Path(f"{path.resolve().name}.adawidth")
     data, fitted, index, name = home / "data", home / "model", home / "index", short_name(model)

@@ -28,9 +28,9 @@ def refit(
     as_json: AsJson = False,
 ) -> None:
     """Learn a query map from labels: same rotation, same index; write a model folder with it."""
-    from ..evaluation.facts import model_facts
     from ..formats import load_dataset
     from ..model import AdaWidth
+    from ..report.facts import model_facts
     from .info import show_task
 
     refuse_existing(out, force)

@@ -22,8 +22,8 @@ def report(
     force: Force = False,
 ) -> None:
     """Draw what was measured: one HTML file that needs no network."""
-    from ..evaluation.findings import experiments_in, write_findings
-    from ..evaluation.report import read_results, write_report
+    from ..report import read_results, write_report
+    from ..report.findings import experiments_in, write_findings
 
     refuse_existing(out, force)
     if experiments_in(path):

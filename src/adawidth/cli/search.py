@@ -14,9 +14,10 @@ from .output import emit, say, table
 from .prompt import ask, show_answer
 
 if TYPE_CHECKING:
-    from ..data import Id
-    from ..index import Document, PrefixIndex
-    from ..search import Searcher
+    from ..formats import Document
+    from ..index import IndexFolder
+    from ..model import Searcher
+    from ..types import Id
 
 
 def add(app: typer.Typer) -> None:
@@ -75,7 +76,7 @@ def _by_vectors(searcher: Searcher, file: Path, k: int, options: Mapping[str, An
 def _by_text(
     searcher: Searcher, encoder: str | None, text: list[str], k: int, options: Mapping[str, Any], interactive: bool, as_json: bool
 ) -> None:
-    from ..text_search import TextSearcher
+    from ..model import TextSearcher
 
     with TextSearcher.over(searcher, encoder) as words:
         answers = words.search(text, k, **options)
@@ -89,7 +90,7 @@ def _by_text(
             ask(words, k, **options)
 
 
-def _width(text: str | None, index: PrefixIndex) -> int | None:
+def _width(text: str | None, index: IndexFolder) -> int | None:
     """A number, or `full`: all that the index keeps."""
     if text is None:
         return None

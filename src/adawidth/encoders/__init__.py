@@ -1,4 +1,5 @@
-"""Text and image encoders: presets with prompts, pooling and lengths; and encoding a dataset folder. Heavy packages load on use."""
+"""Text and image encoders: presets with prompts, pooling and lengths, and encoding a dataset folder.
+A new encoder is a preset, or a class with `encode` in a file of its own. Heavy packages load on use."""
 
 from .base import Encoder
 from .encode import encode_dataset

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import F32, Array
 
 Role = Literal["query", "document"]
 
@@ -40,12 +41,12 @@ class Encoder(Protocol):
     max_length: int | None  # tokens read of a text; None: all, or not known
     batch: int  # texts that go through it together
 
-    def encode(self, inputs: Sequence[Input], role: Role) -> NDArray[np.float32]:
+    def encode(self, inputs: Sequence[Input], role: Role) -> F32:
         """One unit vector a row, in the order of the inputs."""
         ...
 
 
-def fingerprint_of(settings: Sequence[Any], weights: Iterable[NDArray[Any]] = ()) -> str:
+def fingerprint_of(settings: Sequence[Any], weights: Iterable[Array] = ()) -> str:
     """A hash of settings and weights. Of each array some numbers are taken; what the arrays are called, and their order, do not count."""
     digest = hashlib.sha256(json.dumps(settings).encode())
     for part in sorted(_digest(array) for array in weights):
@@ -53,7 +54,7 @@ def fingerprint_of(settings: Sequence[Any], weights: Iterable[NDArray[Any]] = ()
     return digest.hexdigest()[:16]
 
 
-def _digest(array: NDArray[Any]) -> bytes:
+def _digest(array: Array) -> bytes:
     flat = array.reshape(-1)
     some = np.asarray(flat[:: max(1, len(flat) // 1_024)], np.float32)
     return hashlib.sha256(repr(array.shape).encode() + some.tobytes()).digest()

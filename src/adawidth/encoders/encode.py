@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import DataError, OptionError
 from ..formats import Text, atomic_file, atomic_folder, read_texts, write_ids
-from ..formats.files import StrPath, existing
+from ..formats.files import existing
 from ..progress import Tick, progress
+from ..types import F32, StrPath
 from .base import Encoder, Input, Role
 
 PART = 2_048  # texts
@@ -81,7 +81,7 @@ def describe(encoder: Encoder, dtype: str) -> dict[str, Any]:
     }
 
 
-def encode_sorted(encoder: Encoder, texts: Sequence[Text], role: Role, tick: Tick | None = None) -> NDArray[np.float32]:
+def encode_sorted(encoder: Encoder, texts: Sequence[Text], role: Role, tick: Tick | None = None) -> F32:
     """Their vectors, in their order; the longest go through first, with those of like length, so that little is padded."""
     lengths = np.array([len(text.whole) for text in texts])
     order = np.argsort(-lengths, kind="stable")

@@ -12,10 +12,10 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import unit
 from ..errors import DataError, OptionError
+from ..types import F32
 from .base import Input, Prompts, Role, fingerprint_of
 
 PREFIX = "openai:"
@@ -40,7 +40,7 @@ class Endpoint:
         self.width = len(self._ask(["width"])[0])
         self.fingerprint = fingerprint_of([self._model, self.width, self.prompts["document"]])
 
-    def encode(self, inputs: Sequence[Input], role: Role) -> NDArray[np.float32]:
+    def encode(self, inputs: Sequence[Input], role: Role) -> F32:
         """Unit vectors; a server that is busy is asked again."""
         texts = [self.prompts[role] + text or " " for text in inputs if isinstance(text, str)]  # an empty text is refused by servers
         if len(texts) != len(inputs):

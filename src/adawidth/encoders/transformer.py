@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import DataError, OptionalDependencyError, OptionError
+from ..types import F32, Array
 from .base import Input, Prompts, Role, fingerprint_of
 from .presets import Preset
 
@@ -50,7 +50,7 @@ class Transformer:
         settings = [_pooling(self._model), self.max_length, self.prompts["document"]]
         self.fingerprint = fingerprint_of(settings, (_array(parameter) for parameter in self._model.parameters()))
 
-    def encode(self, inputs: Sequence[Input], role: Role) -> NDArray[np.float32]:
+    def encode(self, inputs: Sequence[Input], role: Role) -> F32:
         """Unit vectors, on whichever device the model is."""
         images = [given["image"] for given in inputs if not isinstance(given, str)]
         if images and "image" not in self._model.modalities:
@@ -133,7 +133,7 @@ def _pooling(model: Any) -> str:
     return next((str(module.pooling_mode) for module in model if hasattr(module, "pooling_mode")), "")
 
 
-def _array(parameter: Any) -> NDArray[Any]:
+def _array(parameter: Any) -> Array:
     """A parameter as it is; bfloat16, which NumPy lacks, as float32."""
     tensor = parameter.detach().cpu()
     return np.asarray(tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy())

@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from ..data import unit
 from ..errors import DataError, OptionalDependencyError
+from ..types import F32
 from .base import Input, Prompts, Role, fingerprint_of
 
 WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
@@ -44,7 +44,7 @@ class WordLlama:
         self.width = int(self._table.shape[1])
         self.fingerprint = fingerprint_of(["wordllama"], [self._table])
 
-    def encode(self, inputs: Sequence[Input], role: Role) -> NDArray[np.float32]:
+    def encode(self, inputs: Sequence[Input], role: Role) -> F32:
         """The mean of the tokens' vectors, brought to unit length; the unknown token's where a text has none."""
         texts = [text for text in inputs if isinstance(text, str)]
         if len(texts) != len(inputs):

@@ -1,4 +1,5 @@
-"""What a model is worth: evaluate one, compare it with other methods, draw the report."""
+"""What a model is worth: evaluate one, compare it with other methods; curves and significance.
+Results are objects and JSON; pages and figures are made in report."""
 
 from .compare import Comparison, compare
 from .evaluate import evaluate

@@ -9,19 +9,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import metrics
 from ..baselines import REGISTRY, Baseline, baseline
 from ..data import Dataset, Learning, Queries
 from ..errors import OptionError
 from ..hits import Hits
-from ..index import MemoryIndex
 from ..model import AdaWidth
 from ..progress import progress
 from ..rotation import Rotation
-from ..search import exhaustive
-from .points import Mask, on_unseen, unseen_queries
+from ..stages import MemoryBackend
+from ..stages.loop import exhaustive
+from ..types import F64, Mask
+from .points import on_unseen, unseen_queries
 from .widths import FULL, Width, in_numbers, usable_widths
 
 METHODS = (
@@ -55,7 +55,7 @@ class Row:
     fit_seconds: float
     stored_floats_per_document: float
     per_query: metrics.PerQuery  # quality
-    widths: NDArray[np.float64]  # spent on each query
+    widths: F64  # spent on each query
 
     def to_json(self) -> dict[str, Any]:
         """One entry of "results"."""
@@ -154,7 +154,7 @@ def compare(
                     rows += measured(name, seed, learning, queries, asked, partial(_as_it_is, method))
                 tick()
     width = dataset.documents.width
-    frozen = exhaustive(MemoryIndex(dataset.documents, Rotation.identity(width)), queries.vectors.all(), width, MEASURE.k, queries.own)
+    frozen = exhaustive(MemoryBackend(dataset.documents, Rotation.identity(width)), queries.vectors.all(), width, MEASURE.k, queries.own)
     ordered = sorted(rows, key=lambda row: _place(row.method, methods))
     return Comparison(
         dataset.name,
@@ -174,7 +174,7 @@ def _as_it_is(model: AdaWidth) -> Baseline:
     return AdaWidthTaper(model.rotation, model.policies.taper)
 
 
-def spread_of(widths: NDArray[np.float64]) -> dict[str, int]:
+def spread_of(widths: F64) -> dict[str, int]:
     """How many queries spent a mean width of at most 16, 24, 32, 48, …: the bars of a histogram, empty ends left out."""
     bounds = [b for power in range(4, 13) for b in (2**power, 3 * 2 ** (power - 1))]
     counts = np.bincount(np.searchsorted(bounds, np.round(widths, 6)), minlength=len(bounds))

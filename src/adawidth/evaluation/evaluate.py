@@ -10,22 +10,22 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import metrics
-from ..data import Dataset, Queries, Rows
+from ..data import Dataset, Queries
 from ..errors import DataError, OptionError
 from ..hits import Hits
-from ..index import MemoryIndex
 from ..model import AdaWidth
 from ..policies import Fixed, Policy
-from ..policies.taper import DEFAULT_QUALITY
+from ..policies.base import DEFAULT_QUALITY
 from ..rotation import Rotation
-from ..search import SHORTLIST, by_stages, exhaustive
-from ..search import run as run_stages
+from ..stages import MemoryBackend
+from ..stages.loop import SHORTLIST, by_stages, exhaustive
+from ..stages.loop import run as run_stages
 from ..tasks import DEFAULT, TaskMap
+from ..types import F32, Mask, Rows
 from .online import controller
-from .points import Evaluation, Mask, Point, unseen_queries
+from .points import Evaluation, Point, unseen_queries
 from .significance import paired_bootstrap
 from .watch import Watched
 from .widths import AUTO, FROZEN, FULL, Width, in_numbers, usable_widths
@@ -113,8 +113,8 @@ def _asked(policy: str | None, budget: float | None, quality: float | None, onli
 class _Side:
     """Documents under a rotation and queries that were turned, or mapped, to meet them."""
 
-    index: MemoryIndex
-    queries: NDArray[np.float32]  # (Q, D)
+    index: MemoryBackend
+    queries: F32  # (Q, D)
     rotates: bool  # whether turning a query costs anything
 
 
@@ -135,12 +135,12 @@ class _Bench:
     def turned(self) -> _Side:
         """Under the model's rotation, queries under the task's map if there is one."""
         turn = self.model.rotation.apply if self.task is None else self.task.query_map.apply
-        return _Side(MemoryIndex(self.dataset.documents, self.model.rotation), turn(self.queries.vectors.all()), rotates=True)
+        return _Side(MemoryBackend(self.dataset.documents, self.model.rotation), turn(self.queries.vectors.all()), rotates=True)
 
     @cached_property
     def plain(self) -> _Side:
         """As the frozen encoder has it."""
-        index = MemoryIndex(self.dataset.documents, Rotation.identity(self.model.width))
+        index = MemoryBackend(self.dataset.documents, Rotation.identity(self.model.width))
         return _Side(index, self.queries.vectors.all(), rotates=False)
 
     @cached_property

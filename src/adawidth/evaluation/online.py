@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import OptionError
 from ..policies import Policy
 from ..policies.budget import Online
-from ..policies.choose import Policies
+from ..policies.select import Policies
 from ..policies.taper import TaperModel
-from ..stage import Stage
+from ..stages import Stage
+from ..types import F64
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +24,13 @@ class _TaperDial:
     k: int
 
     @property
-    def reference(self) -> NDArray[np.float64]:
+    def reference(self) -> F64:
         return np.empty(0)
 
     def policy(self, *, budget: float) -> Policy:
         return self.taper.policy(budget=budget, start=self.start, k=self.k)
 
-    def signal(self, stage: Stage) -> NDArray[np.float64]:
+    def signal(self, stage: Stage) -> F64:
         return np.zeros(len(stage))
 
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Judged, Rows
+from ..data import Judged
 from ..hits import Hits
 from ..metrics import PerQuery
+from ..types import Mask, Rows
 from .widths import Width
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import F64
 
 CONFIDENCE = 0.95
 AT_ONCE = 4_000_000  # drawn numbers held at a time
 
 
 def paired_bootstrap(
-    a: NDArray[np.float64], b: NDArray[np.float64], samples: int = 10_000, seed: int = 0
+    a: F64, b: F64, samples: int = 10_000, seed: int = 0
 ) -> tuple[float, float, float]:
     """Mean of a - b over queries, and the ends of its 95 % interval when the queries are drawn again. (Q,), (Q,)"""
     return mean_interval([np.asarray(a, np.float64) - np.asarray(b, np.float64)], samples, seed)
 
 
-def mean_interval(groups: Sequence[NDArray[np.float64]], samples: int = 10_000, seed: int = 0) -> tuple[float, float, float]:
+def mean_interval(groups: Sequence[F64], samples: int = 10_000, seed: int = 0) -> tuple[float, float, float]:
     """The mean of the groups' means, and the ends of its 95 % interval when each group's values are drawn again."""
     if not groups or any(group.ndim != 1 or not len(group) for group in groups):
         return 0.0, 0.0, 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..policies import Policy
-from ..stage import Decision, Stage
+from ..stages import Decision, Stage
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,1 +1,2 @@
-"""One file a figure or table of the paper, with the diagnostics that only they need."""
+"""One file a figure or table of the paper, with its verdict and the diagnostics that only it needs.
+Only the command line imports from here."""

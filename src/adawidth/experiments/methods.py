@@ -8,19 +8,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..baselines import Baseline
 from ..data import Dataset, Learning
 from ..evaluation.compare import MEASURE, Row, measured
 from ..evaluation.widths import FULL, in_numbers, usable_widths
+from ..types import F64
 from .base import Cell, Part, Settings, places
 
 WIDTHS = (32, 48, 64, 96, 128, 192, 256)
 PER_QUERY = "per_query"
 DIGITS = 4
 
-Values = NDArray[np.float64]
 
 
 def method_part(method: str, seed: int, settings: Settings, make: Callable[[Learning], Baseline] | None = None) -> Part:
@@ -85,7 +84,7 @@ class Measured:
         self.cells = [cell for cell in cells if "method" in cell]
         self.places: list[Place] = places(self.cells)
         self.methods: list[str] = list(dict.fromkeys(cell["method"] for cell in self.cells))
-        grouped: dict[tuple[Place, str, int], list[Values]] = {}
+        grouped: dict[tuple[Place, str, int], list[F64]] = {}
         for cell in self.cells:
             for point in cell["points"]:
                 width = in_numbers(point["width"], cell["encoder_width"])
@@ -104,7 +103,7 @@ class Measured:
         """What all cells of a place have alike: encoder_width, frozen, documents, …"""
         return next(cell[name] for cell in self.cells if (cell["dataset"], cell["encoder"]) == place)
 
-    def values(self, place: Place, method: str, width: int) -> Values:
+    def values(self, place: Place, method: str, width: int) -> F64:
         """Of every query. (Q,)"""
         return np.asarray(self._values[place, method, width])
 

@@ -13,8 +13,8 @@ from typing import Any
 from ..data import Dataset
 from ..errors import DataError, OptionError
 from ..formats import atomic_file, load_dataset
-from ..formats.files import StrPath
 from ..progress import progress
+from ..types import StrPath
 from .base import Cell, Experiment, Part, Settings, need_matplotlib, write_figure
 from .methods import PER_QUERY
 

@@ -10,18 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import OptionalDependencyError
 from ..evaluation.significance import paired_bootstrap
-from ..features import EXTENDED, columns
 from ..policies.budget import allot, price_for, top_share
+from ..policies.features import EXTENDED, columns
 from ..policies.router import RouterModel
 from ..training.examples import Examples
 from ..training.router import Settings, fit_router, grow
+from ..types import F64, Widths
 
-Floats = NDArray[np.float64]
-Fit = Callable[[Floats, Floats, Sequence[Floats], int], list[Floats]]  # train features and gains, features to predict for, seed
+Fit = Callable[[F64, F64, Sequence[F64], int], list[F64]]  # train features and gains, features to predict for, seed
 
 SHARES = tuple(i / 10 for i in range(11))  # escalated, along a curve
 PENALTIES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)  # ridge
@@ -39,11 +38,11 @@ class RoutedCurve:
     """What a policy is worth along its mean widths."""
 
     name: str
-    widths: Floats  # (P,) realised mean width
-    values: Floats  # (P, Q) worth of every test query
+    widths: F64  # (P,) realised mean width
+    values: F64  # (P, Q) worth of every test query
 
     @property
-    def means(self) -> Floats:
+    def means(self) -> F64:
         """(P,)"""
         return np.asarray(self.values.mean(axis=1))
 
@@ -61,7 +60,7 @@ class Credit:
     high: float
 
 
-def credit(test: Examples, chosen: NDArray[np.int64], fixed_at: Callable[[int], Floats]) -> Credit:
+def credit(test: Examples, chosen: Widths, fixed_at: Callable[[int], F64]) -> Credit:
     """A width for each test query against the fixed width of the same mean, rounded up; `fixed_at` gives any width's worth. (Q,)"""
     mean = float(chosen.mean())
     width = int(np.ceil(mean - 1e-9))
@@ -69,12 +68,12 @@ def credit(test: Examples, chosen: NDArray[np.int64], fixed_at: Callable[[int], 
     return Credit(mean, float(routed.mean()), width, float(fixed.mean()), *paired_bootstrap(routed, fixed))
 
 
-def worth(examples: Examples, chosen: NDArray[np.int64]) -> Floats:
+def worth(examples: Examples, chosen: Widths) -> F64:
     """What each query's own width is worth. (Q,)"""
     return np.asarray(examples.values[np.arange(len(examples)), np.searchsorted(examples.widths, chosen)])
 
 
-def routed_widths(model: RouterModel, test: Examples, budget: float, *, transductive: bool = False) -> NDArray[np.int64]:
+def routed_widths(model: RouterModel, test: Examples, budget: float, *, transductive: bool = False) -> Widths:
     """The widths that the model's policy for a budget gives to test queries. (Q,)"""
     policy = model.policy(budget=budget)
     head, price = getattr(policy, "head", None), getattr(policy, "price", np.inf)
@@ -84,7 +83,7 @@ def routed_widths(model: RouterModel, test: Examples, budget: float, *, transduc
     return top_share(gains, head.widths, min(budget, head.widths[-1])) if transductive else allot(gains, head.widths, price)
 
 
-def oracle_widths(test: Examples, widths: tuple[int, ...], budget: float, *, only_changed: bool = False) -> NDArray[np.int64]:
+def oracle_widths(test: Examples, widths: tuple[int, ...], budget: float, *, only_changed: bool = False) -> Widths:
     """The widths of an oracle that knows the true gains and spends no coordinate that gains nothing. (Q,)
 
     It profits from noise in the gains; with `only_changed` it may move only the queries whose top 10 at the narrowest
@@ -127,7 +126,7 @@ def patience_curve(test: Examples, rounds: Sequence[int] = (1, 2, 3, 4)) -> Rout
     return _curve("patience", test, [patience(test, r) for r in rounds])
 
 
-def patience(test: Examples, rounds: int) -> NDArray[np.int64]:
+def patience(test: Examples, rounds: int) -> Widths:
     """The first width at which the top 10 had stood unchanged for `rounds` steps; the widest where there is none. (Q,)"""
     same = (test.tops[:, 1:] == test.tops[:, :-1]).all(axis=2)  # (Q, W - 1)
     run = np.zeros(len(test), np.int64)
@@ -169,7 +168,7 @@ def join(parts: Sequence[Examples]) -> Examples:
     """Examples of several collections as one, over the widths that all of them have."""
     widths = tuple(m for m in parts[0].widths if all(m in part.widths for part in parts))
 
-    def all_of(name: str) -> NDArray[np.float64]:
+    def all_of(name: str) -> F64:
         return np.concatenate([getattr(part, name)[:, [part.place(m) for m in widths]] for part in parts])
 
     return replace(
@@ -182,13 +181,13 @@ def join(parts: Sequence[Examples]) -> Examples:
     )
 
 
-def trees(x: Floats, y: Floats, others: Sequence[Floats], seed: int) -> list[Floats]:
+def trees(x: F64, y: F64, others: Sequence[F64], seed: int) -> list[F64]:
     """The paper's predictor."""
     grown = grow(x, y, Settings(), seed)
     return [grown.predict(other) for other in others]
 
 
-def linear(x: Floats, y: Floats, others: Sequence[Floats], seed: int) -> list[Floats]:
+def linear(x: F64, y: F64, others: Sequence[F64], seed: int) -> list[F64]:
     """Ridge on standardised features, its penalty by 5-fold cross-validation: in the place of the paper's unnamed third router."""
     fold = np.random.default_rng(seed).permutation(len(x)) % 5
 
@@ -199,7 +198,7 @@ def linear(x: Floats, y: Floats, others: Sequence[Floats], seed: int) -> list[Fl
     return _ridge(x, y, others, min(PENALTIES, key=error))
 
 
-def mlp(x: Floats, y: Floats, others: Sequence[Floats], seed: int, members: int = 5, epochs: int = 200, patience: int = 20) -> list[Floats]:
+def mlp(x: F64, y: F64, others: Sequence[F64], seed: int, members: int = 5, epochs: int = 200, patience: int = 20) -> list[F64]:
     """64-32 ReLU on standardised features, dropout .1, AdamW 1e-3, stopped early on 15 %; the mean of several seeds."""
     try:
         import torch
@@ -241,14 +240,14 @@ def mlp(x: Floats, y: Floats, others: Sequence[Floats], seed: int, members: int 
     return totals
 
 
-def _ridge(x: Floats, y: Floats, others: Sequence[Floats], penalty: float) -> list[Floats]:
+def _ridge(x: F64, y: F64, others: Sequence[F64], penalty: float) -> list[F64]:
     mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
     z = (x - mean) / scale
     weights = np.linalg.solve(z.T @ z + penalty * np.eye(z.shape[1]), z.T @ (y - y.mean()))
     return [(other - mean) / scale @ weights + y.mean() for other in others]
 
 
-def _by_threshold(name: str, test: Examples, pair: tuple[int, int], on_dev: Floats, on_test: Floats) -> RoutedCurve:
+def _by_threshold(name: str, test: Examples, pair: tuple[int, int], on_dev: F64, on_test: F64) -> RoutedCurve:
     """Escalates the test queries above the dev quantile of each share; none at 0 and all at 1."""
     picks = []
     for share in SHARES:
@@ -257,5 +256,5 @@ def _by_threshold(name: str, test: Examples, pair: tuple[int, int], on_dev: Floa
     return _curve(name, test, picks)
 
 
-def _curve(name: str, test: Examples, picks: Sequence[NDArray[np.int64]]) -> RoutedCurve:
+def _curve(name: str, test: Examples, picks: Sequence[Widths]) -> RoutedCurve:
     return RoutedCurve(name, np.array([chosen.mean() for chosen in picks]), np.stack([worth(test, chosen) for chosen in picks]))

@@ -12,11 +12,11 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Dataset
 from ..sufficiency import WidthLaw
 from ..sufficiency.figure import DEEP, INK, MUTED, SHALLOW
+from ..types import F64
 from .base import Cell, Experiment, Part, Settings, Verdict, check_width, dress, label
 
 QUANTILES = (0.9, 0.5)  # the paper's, and the median beside it
@@ -79,7 +79,7 @@ def _at(law: WidthLaw) -> dict[str, Any]:
     return found
 
 
-def _or_null(values: NDArray[np.float64]) -> list[list[float | None]]:
+def _or_null(values: F64) -> list[list[float | None]]:
     return [[value if np.isfinite(value) else None for value in row] for row in values.tolist()]
 
 

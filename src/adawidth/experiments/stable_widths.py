@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Dataset
 from ..sufficiency.figure import INK
 from ..sufficiency.rates import tail
+from ..types import F64
 from .base import Cell, Experiment, Part, Settings, Verdict, dress, label
 from .scaling import required_widths, subsampled
 
@@ -59,7 +59,7 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _bars(widths: NDArray[np.float64], encoder_width: int) -> dict[str, Any]:
+def _bars(widths: F64, encoder_width: int) -> dict[str, Any]:
     """Shares of the queries up to 16, 32, 64, … coordinates, and of those without a stable hit."""
     bounds = [FIRST]
     while bounds[-1] < encoder_width:

@@ -1,6 +1,8 @@
-"""Files in and out: vectors, ids, labels, runs, dataset folders; and writing that is whole or not at all."""
+"""Files in and out: vectors, ids, texts, labels, runs, dataset folders, documents; writing is whole or not at all.
+A new format is a new file here; nothing here knows of models or indexes."""
 
 from .beir import encoders_in, load_dataset, load_texts
+from .documents import Document
 from .files import atomic_file, atomic_folder
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import Run, read_qrels, read_run, write_qrels, write_run
@@ -8,6 +10,7 @@ from .vectors import read_ids, read_vectors, write_ids, write_vectors
 
 __all__ = [
     "Columns",
+    "Document",
     "Run",
     "Text",
     "atomic_file",

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..data import Dataset, Id, Qrels, Vectors
+from ..data import Dataset, Qrels, Vectors
 from ..errors import DataError
-from .files import StrPath, existing, lines
+from ..types import Id, StrPath
+from .files import existing, lines
 from .trec import Repeated, read_qrels
 from .vectors import READERS, read_found
 

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Id, Qrels
+from ..data import Qrels
 from ..errors import DataError, OptionError
-from .files import StrPath, atomic_folder, existing
+from ..types import Id, StrPath
+from .files import atomic_folder, existing
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import read_qrels, write_qrels
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import DataError, OptionError
-
-StrPath = str | os.PathLike[str]
+from ..types import StrPath
 
 
 def existing(path: Path) -> Path | None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, OptionError
-from .files import StrPath, atomic_file, existing, lines
+from ..types import StrPath
+from .files import atomic_file, existing, lines
 from .vectors import pyarrow_modules
 
 TEXT_COLUMNS = ("text", "contents", "content", "body", "passage", "question", "query")

@@ -9,10 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from ..data import Id, Qrels
+from ..data import Qrels
 from ..errors import DataError
 from ..hits import Hits
-from .files import StrPath, lines, write_lines
+from ..types import Id, StrPath
+from .files import lines, write_lines
 
 HEADER = ("query-id", "corpus-id", "score")
 Repeated = Literal["refuse", "mean"]

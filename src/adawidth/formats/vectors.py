@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import safetensors
 import safetensors.numpy
-from numpy.typing import NDArray
 
-from ..data import Floats, Id, Vectors
+from ..data import Vectors
 from ..errors import DataError, OptionalDependencyError
-from .files import StrPath, atomic_file, existing, lines, write_lines
+from ..types import Array, Floats, Id, StrPath
+from .files import atomic_file, existing, lines, write_lines
 
-Found = tuple[NDArray[Any], list[str] | None]  # what a file holds: values, and ids where it has them
+Found = tuple[Array, list[str] | None]  # what a file holds: values, and ids where it has them
 
 VALUES, IDS = "vectors", "ids"
 ID_COLUMNS = ("id", "_id", "ids")
@@ -133,7 +133,7 @@ def _safetensors_size(path: Path) -> int | None:
             return None
 
 
-def _values(path: Path, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+def _values(path: Path, arrays: Mapping[str, Array]) -> Array:
     """The array called vectors, or else the only one with two dimensions."""
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     if VALUES not in arrays and len(tables) != 1:
@@ -142,7 +142,7 @@ def _values(path: Path, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     return arrays[VALUES if VALUES in arrays else tables[0]]
 
 
-def _ids(stored: NDArray[Any] | None) -> list[str] | None:
+def _ids(stored: Array | None) -> list[str] | None:
     """Ids from an array of them, or from their lines as UTF-8 bytes (safetensors has no strings)."""
     if stored is None:
         return None

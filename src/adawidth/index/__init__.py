@@ -1,8 +1,7 @@
-"""Places to search in: an index holds rotated documents and has the verbs search, open and rescore."""
+"""The backend on disk: an index folder, what one search sees of it, ids, repair, and rescoring in compiled code.
+What is stored is in store and codes; its layout is a contract, changed only with a new version number."""
 
-from .manifest import Document
-from .memory import MemoryIndex
-from .prefix import PrefixIndex
+from .folder import IndexFolder
 from .view import View
 
-__all__ = ["Document", "MemoryIndex", "PrefixIndex", "View"]
+__all__ = ["IndexFolder", "View"]

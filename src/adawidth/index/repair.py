@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data import BLOCK, Rows
+from ..data import BLOCK
 from ..errors import AdaWidthError
-from ..formats.files import StrPath
-from .commit import Change, change, unknown
-from .manifest import Manifest
-from .prefix import SEED, check_folder, check_model
-from .segment import Entry, Segment
-from .segment_writer import SegmentWriter
+from ..types import I64, Rows, StrPath
+from .folder import SEED, check_folder, check_model
+from .store.commit import Change, change, unknown
+from .store.manifest import Manifest
+from .store.segment import Entry, Segment
+from .store.segment_writer import SegmentWriter
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _rows(folder: Path, entry: Entry, manifest: Manifest) -> tuple[Rows, Rows]:
     return np.flatnonzero(alive & sound), numbers[alive & ~sound]
 
 
-def _numbers(entry: Entry, manifest: Manifest) -> Rows:
+def _numbers(entry: Entry, manifest: Manifest) -> I64:
     """The numbers of a segment's documents, in row order, from the manifest: it has those that are there and those removed."""
     there = manifest.matching("number BETWEEN ? AND ?", (entry.first, entry.last))
     gone = manifest.removed[(manifest.removed >= entry.first) & (manifest.removed <= entry.last)]

@@ -13,26 +13,27 @@ from itertools import pairwise
 
 import numpy as np
 
-from .. import kernels
-from ..data import BLOCK, Rows
+from ..data import BLOCK
 from ..errors import OptionError
+from ..filters import parse
 from ..hits import Hits, Read
+from ..kernels.extend import extend
+from ..kernels.topk import top_k
 from ..policies import Policy
-from ..stage import Stage
-from .filter import parse
-from .fused import Rescorer, fusible
-from .manifest import Manifest
-from .names import Ids, Names
-from .segment import Bools, Segment
-from .segment_writer import inverse_norms
-from .stages import Floats32, Stages
+from ..stages import Backend, Stage
+from ..types import F32, I64, Mask, Rows, Widths
+from .ids import Ids, Names
+from .rescore import Rescorer, fusible
+from .store.manifest import Manifest
+from .store.segment import Segment
+from .store.segment_writer import inverse_norms
 
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
 MORE = 16  # candidates beyond those wanted, as codes round otherwise than rows do, and for a query's own document
 FILTERS = 32  # answers to filters that are kept
 
 
-class View(Stages):
+class View(Backend):
     """An index folder at one commit. Safe for concurrent searches."""
 
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
@@ -44,10 +45,10 @@ class View(Stages):
         self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
         self.checked = False  # whether all documents' texts have been read and found sound
         self._allowed = self._masks(self.alive)
-        self._filters: dict[str, list[Bools | None]] = {}
+        self._filters: dict[str, list[Mask | None]] = {}
         self._scans: dict[int, int] = {}  # bytes, by width
-        self._norms: dict[int, Floats32] = {}
-        self._blocks: dict[tuple[int, int, bool], Floats32] = {}
+        self._norms: dict[int, F32] = {}
+        self._blocks: dict[tuple[int, int, bool], F32] = {}
 
     @cached_property
     def documents(self) -> Names:
@@ -91,7 +92,7 @@ class View(Stages):
         restricted._allowed = allowed
         return restricted
 
-    def vectors(self, rows: Rows) -> Floats32:
+    def vectors(self, rows: Rows) -> F32:
         """The documents in these rows as they are kept: rotated, cut, rounded to float16. (n, m)"""
         return self._take(rows, 0, self.width)
 
@@ -103,8 +104,8 @@ class View(Stages):
             raise self.manifest.damaged("it names documents that no segment has")
         return rows
 
-    def answer(self, queries: Floats32, policy: Policy, k: int, shortlist: int) -> Hits | None:
-        """What search.by_stages answers, in compiled code; none where the policy can't be compiled."""
+    def answer(self, queries: F32, policy: Policy, k: int, shortlist: int) -> Hits | None:
+        """What the stage loop answers, in compiled code; none where the policy can't be compiled."""
         if not fusible(policy) or not self.segments:
             return None
         if len(self.segments) == 1 and self._coded(self.segments[0], policy.start):
@@ -116,7 +117,7 @@ class View(Stages):
         read = Read((candidates >= 0).sum(axis=1), found.coordinates, self.bytes_read(policy.start, found.coordinates))
         return Hits(found.rows, found.scores, found.widths, self.documents, read)
 
-    def search(self, queries: Floats32, width: int, k: int, own: Rows | None = None) -> Stage:
+    def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned.
 
         At the width of the codes, and below it where they are not exact, these find the candidates; at any other, all rows are read.
@@ -128,14 +129,14 @@ class View(Stages):
         order = np.lexsort((ties, -stage.scores), axis=1)[:, :k]
         return self._stage(queries, np.take_along_axis(candidates, order, axis=1), np.take_along_axis(stage.sums, order, axis=1), width)
 
-    def bytes_read(self, width: int, coordinates: Rows) -> Rows:
+    def bytes_read(self, width: int, coordinates: I64) -> I64:
         """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
         if width not in self._scans:
             parts = (segment.codes.scan_bytes if self._coded(segment, width) else 2 * width * len(segment) for segment in self.segments)
             self._scans[width] = round(sum(parts))
         return self._scans[width] + 2 * coordinates
 
-    def norms(self, width: int) -> Floats32:
+    def norms(self, width: int) -> F32:
         """Length of every document's prefix. (N,)"""
         self._check_width(width)
         if width not in self._norms:
@@ -147,7 +148,7 @@ class View(Stages):
             self._norms[width] = lengths
         return self._norms[width]
 
-    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> Floats32:
+    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> F32:
         """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
         self._check_width(end)
         key = (begin, end, centred)
@@ -158,7 +159,7 @@ class View(Stages):
         return self._blocks[key]
 
     @cached_property
-    def centre(self) -> Floats32:
+    def centre(self) -> F32:
         """Mean of all documents. (m,)"""
         total = sum((segment.total for segment in self.segments), np.zeros(self.width))
         total = total - self._take(np.flatnonzero(~self.alive), 0, self.width).sum(axis=0, dtype=np.float64)
@@ -168,7 +169,7 @@ class View(Stages):
     def _rescorer(self) -> Rescorer:
         return Rescorer([segment.rows for segment in self.segments], self.norms, self.documents.tie_rank)
 
-    def _masks(self, allowed: Bools) -> list[Bools | None]:
+    def _masks(self, allowed: Mask) -> list[Mask | None]:
         """Which rows of each segment may be found; none where all may."""
         parts = [allowed[first:last] for first, last in pairwise(self.firsts)]
         return [None if part.all() else part for part in parts]
@@ -177,7 +178,7 @@ class View(Stages):
         start = self.manifest.head.settings.start
         return width == start or (width < start and segment.entry.storage != "flat")
 
-    def _candidates(self, queries: Floats32, width: int, k: int, own: Rows | None) -> Rows:
+    def _candidates(self, queries: F32, width: int, k: int, own: Rows | None) -> Rows:
         """At least the k best documents of every query, in any order, -1 where there are fewer. (Q, C)"""
         found = []
         for segment, first, allowed in zip(self.segments, self.firsts, self._allowed, strict=False):
@@ -191,7 +192,7 @@ class View(Stages):
             candidates[candidates == own[:, None]] = -1
         return candidates
 
-    def _best(self, segment: Segment, queries: Floats32, width: int, k: int, allowed: Bools | None) -> Rows:
+    def _best(self, segment: Segment, queries: F32, width: int, k: int, allowed: Mask | None) -> Rows:
         """The k best of a segment by reading all of its rows. (Q, k)"""
         self._check_width(width)
         segment.check()
@@ -204,24 +205,24 @@ class View(Stages):
             here = wanted @ segment.rows[part, :width].astype(np.float32).T / lengths[part]  # (Q, rows)
             if allowed is not None:
                 here[:, ~allowed[part]] = -np.inf
-            best = kernels.top_k(here, ties[part], k)
+            best = top_k(here, ties[part], k)
             scores = np.concatenate([scores, np.take_along_axis(here, best, axis=1)], axis=1)
             found = np.concatenate([found, best + start], axis=1)
             order = np.lexsort((ties[found], -scores), axis=1)[:, :k]
             scores, found = np.take_along_axis(scores, order, axis=1), np.take_along_axis(found, order, axis=1)
         return np.where(scores > -np.inf, found, -1)
 
-    def _extend(self, queries: Floats32, candidates: Rows, keep: Bools, begin: Rows, end: Rows, sums: Floats32) -> None:
+    def _extend(self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32) -> None:
         self._check_width(int(end.max(initial=0)))
         for q in np.flatnonzero(end > begin).tolist():
             columns, a, b = np.flatnonzero(keep[q]), int(begin[q]), int(end[q])
             rows = self._take(candidates[q, columns], a, b)
             places, total = np.arange(len(columns))[None], np.zeros((1, len(columns)), np.float32)
             edges = np.zeros(1, np.int64), np.full(1, b - a)
-            kernels.extend(queries[q : q + 1, a:b], rows, places, np.ones_like(places, np.bool_), *edges, total)
+            extend(queries[q : q + 1, a:b], rows, places, np.ones_like(places, np.bool_), *edges, total)
             sums[q, columns] += total[0]
 
-    def _take(self, rows: Rows, begin: int, end: int) -> Floats32:
+    def _take(self, rows: Rows, begin: int, end: int) -> F32:
         """Coordinates `begin` to `end` of these rows, checked. (n, m)"""
         taken = np.empty((len(rows), end - begin), np.float32)
         for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
@@ -237,7 +238,7 @@ class View(Stages):
         for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
             segment.check(rows[(rows >= first) & (rows < last)] - first if len(self.segments) > 1 else rows)
 
-    def _scan(self) -> Iterator[Floats32]:
+    def _scan(self) -> Iterator[F32]:
         """All rows, checked, some at a time."""
         for segment in self.segments:
             segment.check()

@@ -6,9 +6,13 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from ..errors import OptionError
-from ..stage import Decision, Stage
+from ..stages import Decision, Stage
 
-LADDER = (32, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
+DEFAULT_QUALITY = 0.99
+# The taper's: narrow steps first, where most candidates go. A step costs time, and one stored norm a document.
+LADDER = (32, 36, 40, 48, 56, 64, 72, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
+# For bounds, which every step costs anew, and the widths that may be a target; all of them are in LADDER.
+COARSE_LADDER = (32, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 
 
 class Policy(Protocol):
@@ -36,7 +40,7 @@ def finish(stage: Stage) -> Decision:
     return Decision(stage.alive, stage.widths)
 
 
-def ladder_from(start: int, target: int, ladder: Iterable[int] = LADDER) -> tuple[int, ...]:
+def ladder_from(start: int, target: int, ladder: Iterable[int] = COARSE_LADDER) -> tuple[int, ...]:
     """The widths from `start` to `target`, both in it, with the ladder's own in between."""
     if not start <= target:
         raise OptionError(f"start width {start} is above the target width {target}")

@@ -10,16 +10,15 @@ from collections import deque
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import OptionError
-from ..stage import Decision, Mask, Stage
+from ..stages import Decision, Stage
+from ..types import F64, Mask, Widths
 from .base import Policy
 
 log = logging.getLogger("adawidth")
 
-Gains = NDArray[np.float64]  # (Q, W): gain of each width over the narrowest, whose column is 0
-Widths = NDArray[np.int64]
+Gains = F64  # (Q, W): gain of each width over the narrowest, whose column is 0
 
 WINDOW = 5_000  # any so many consecutive queries keep to the budget …
 TOLERANCE = 0.02  # … but for this share
@@ -87,11 +86,11 @@ class Signalling(Protocol):
     """A family that can tell drift."""
 
     @property
-    def reference(self) -> NDArray[np.float64]:
+    def reference(self) -> F64:
         """The signals of the dev queries."""
         ...
 
-    def signal(self, stage: Stage) -> NDArray[np.float64]:
+    def signal(self, stage: Stage) -> F64:
         """One number a query, from stage 1, whose distribution changes where queries drift. (Q,)"""
         ...
 
@@ -114,8 +113,8 @@ class Online:
         self._rate = budget - self.start  # what a query adds to the purse
         self._size = tolerance * window * budget  # of the purse
         self._purse = self._size
-        self._spent: NDArray[np.float64] = np.empty(0)  # by each query of the batch at hand, beyond the start width
-        self._wanted: NDArray[np.float64] = np.empty(0)  # the same, had nothing been refused
+        self._spent: F64 = np.empty(0)  # by each query of the batch at hand, beyond the start width
+        self._wanted: F64 = np.empty(0)  # the same, had nothing been refused
         self._since: list[float] = []  # what each query has wanted since the last look
         self._signals: deque[float] = deque(maxlen=RECENT)
         self._warned = False
@@ -165,7 +164,7 @@ class Online:
         return n > 0 and m > 0 and self.drift > max(NOTABLE, SIGNIFICANT * float(np.sqrt(1 / n + 1 / m)))
 
     @property
-    def _reference(self) -> NDArray[np.float64]:
+    def _reference(self) -> F64:
         return np.empty(0) if self._signalling is None else self._signalling.reference
 
     def _settle(self) -> None:
@@ -186,7 +185,7 @@ class Online:
             self._warned = True
             log.warning("the queries drift: recent signals differ from dev's by %.2f (Kolmogorov-Smirnov); fit again", self.drift)
 
-    def _grant(self, cost: NDArray[np.float64]) -> Mask:
+    def _grant(self, cost: F64) -> Mask:
         """Which queries may spend `cost` more, first come first served, so that the purse is never overdrawn at any query."""
         rate, size, spent = self._rate, self._size, self._spent.tolist()
         needed, later = [0.0] * len(spent), 0.0  # what the purse must hold after each query for the spending of later ones
@@ -203,7 +202,7 @@ class Online:
         return granted
 
 
-def _cost(stage: Stage, decision: Decision) -> NDArray[np.float64]:
+def _cost(stage: Stage, decision: Decision) -> F64:
     """Coordinates per shortlist candidate that a decision reads. (Q,)"""
     size = np.maximum((stage.candidates >= 0).sum(axis=1), 1)
     moving = (decision.keep & stage.alive).sum(axis=1)

@@ -14,14 +14,14 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..stage import Decision, Mask, Stage
+from ..stages import Decision, Stage
+from ..types import F64, I64, Mask
 from .base import ladder_from
 
 MARGIN = 1e-6  # a gap between bounds counts from here on: float32 sums are off by less
 
-Bounds = NDArray[np.float64]  # (Q, C)
+Bounds = F64  # (Q, C)
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Certify:
             edges = tuple(m for m in self.ladder if m >= width)
             sums = stage.sums[here].astype(np.float64)
             slack = spread(stage, here, edges)
-            middle = sums + (queries[:, width : self.target] @ stage.index.centre[width : self.target])[:, None]
+            middle = sums + (queries[:, width : self.target] @ stage.backend.centre[width : self.target])[:, None]
             centred_slack = spread(stage, here, edges, centred=True)
-            scale = stage.index.norms(self.target)[rows] * np.linalg.norm(queries[:, : self.target], axis=1).astype(np.float64)[:, None]
+            scale = stage.backend.norms(self.target)[rows] * np.linalg.norm(queries[:, : self.target], axis=1).astype(np.float64)[:, None]
             lower[here] = np.maximum(sums - slack, middle - centred_slack) / scale
             upper[here] = np.minimum(sums + slack, middle + centred_slack) / scale
         return np.where(stage.alive, lower, -np.inf), np.where(stage.alive, upper, -np.inf)
@@ -80,11 +80,11 @@ class Certify:
         return np.asarray((keep.sum(axis=1) == wanted) & settled.all(axis=1) & (last > dropped))
 
 
-def spread(stage: Stage, here: NDArray[np.int64], edges: Sequence[int], *, centred: bool = False) -> Bounds:
+def spread(stage: Stage, here: I64, edges: Sequence[int], *, centred: bool = False) -> Bounds:
     """How far the inner products of the queries `here` can be moved by the coordinates from the first to the last edge: Σ |q_B| |d_B|."""
     rows = stage.candidates[here]
     total = np.zeros(rows.shape)
     for begin, end in pairwise(edges):
         lengths = np.linalg.norm(stage.queries[here, begin:end], axis=1).astype(np.float64)
-        total += lengths[:, None] * stage.index.block_norms(begin, end, centred=centred)[rows]
+        total += lengths[:, None] * stage.backend.block_norms(begin, end, centred=centred)[rows]
     return total

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import OptionError
-from ..stage import Decision, Stage
+from ..stages import Decision, Stage
 
 
 @dataclass(frozen=True)

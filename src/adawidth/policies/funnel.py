@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import OptionError
-from ..stage import Decision, Stage
+from ..stages import Decision, Stage
 
 STEPS = ((64, 100), (128, 40), (256, 20))
 

@@ -14,38 +14,37 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .. import routing_kernels
 from ..errors import OptionError
-from ..features import columns, extended
-from ..stage import Decision, Stage
-from .base import Policy, finish
+from ..kernels.trees import batch_features, predict
+from ..stages import Decision, Stage
+from ..types import F64, I32, I64, Array
+from .base import DEFAULT_QUALITY, Policy, finish
 from .budget import Gains, allot, check_budget, price_for, top_share
+from .features import columns, extended
 from .fixed import Fixed
 
 log = logging.getLogger("adawidth")
 
-QUALITY = 0.99
-Scores = NDArray[np.float64]  # (Q,)
+Scores = F64  # (Q,)
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
     """An ensemble as flat arrays. A row at most threshold[n] goes from node n to children[n, 0], above it to children[n, 1]."""
 
-    feature: NDArray[np.int32]  # (nodes,)
-    threshold: NDArray[np.float64]  # (nodes,)
-    children: NDArray[np.int32]  # (nodes, 2); a leaf has itself
-    value: NDArray[np.float64]  # (nodes,); 0 but at leaves
-    roots: NDArray[np.int32]  # (trees,)
-    depths: NDArray[np.int32]  # (trees,)
+    feature: I32  # (nodes,)
+    threshold: F64  # (nodes,)
+    children: I32  # (nodes, 2); a leaf has itself
+    value: F64  # (nodes,); 0 but at leaves
+    roots: I32  # (trees,)
+    depths: I32  # (trees,)
 
-    def predict(self, x: NDArray[np.float64]) -> Scores:
+    def predict(self, x: F64) -> Scores:
         """The sum of the trees' leaf values for every row. (Q, F) -> (Q,)"""
-        return np.asarray(routing_kernels.predict(np.ascontiguousarray(x, np.float64), *self.tensors().values()))
+        return np.asarray(predict(np.ascontiguousarray(x, np.float64), *self.tensors().values()))
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
+    def tensors(self) -> dict[str, Array]:
         """The arrays by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -57,8 +56,8 @@ class Head:
     widths: tuple[int, ...]  # ascending
     features: str  # the feature set's name
     trees: Trees
-    knots: NDArray[np.float64]  # (B,) ascending scores
-    curves: NDArray[np.float64]  # (B, W) gain of each width over the narrowest at these scores; linear in between
+    knots: F64  # (B,) ascending scores
+    curves: F64  # (B, W) gain of each width over the narrowest at these scores; linear in between
 
     def gains(self, scores: Scores) -> Gains:
         """Predicted gain of each width over the narrowest. (Q,) -> (Q, W)"""
@@ -67,7 +66,7 @@ class Head:
     def scores(self, stage: Stage, noise: float, start: int) -> Scores:
         """The trees' score of every query of a stage at the start width. (Q,)"""
         if self.features == "paper":
-            return self.trees.predict(routing_kernels.batch_features(stage.scores))
+            return self.trees.predict(batch_features(stage.scores))
         return self.trees.predict(all_features(stage, noise, start)[:, columns(self.features, start)])
 
 
@@ -120,7 +119,7 @@ class RouterModel:
     noise: float
     labelled: bool  # whether `values` are nDCG@10, or the share of the widest's top 10
     dev: int  # so many of the known queries, the last ones, are dev's
-    values: NDArray[np.float64]  # (known queries, W)
+    values: F64  # (known queries, W)
     heads: tuple[Head, ...]
     scores: tuple[Scores, ...]  # of the known queries, by each head
 
@@ -137,7 +136,7 @@ class RouterModel:
             log.warning("the router had nothing to learn from: every query ends at the start width, %d", self.start)
             return Fixed(self.start, self.start)
         if budget is None:
-            budget = self.budget_for(QUALITY if quality is None else quality)
+            budget = self.budget_for(DEFAULT_QUALITY if quality is None else quality)
         head, price, _ = max((self._tried(place, budget) for place in self._usable(budget)), key=lambda found: found[2])
         if transductive:
             return Transductive(head, self.start, self.noise, min(budget, head.widths[-1]))
@@ -185,16 +184,16 @@ class RouterModel:
             "heads": heads,
         }
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
+    def tensors(self) -> dict[str, Array]:
         """The arrays by name."""
-        found: dict[str, NDArray[Any]] = {"values": self.values}
+        found: dict[str, Array] = {"values": self.values}
         for place, (head, scores) in enumerate(zip(self.heads, self.scores, strict=True)):
             arrays = {**head.trees.tensors(), "knots": head.knots, "curves": head.curves, "scores": scores}
             found |= {f"{place}.{name}": array for name, array in arrays.items()}
         return found
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Self:
+    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
         """The model that `config` and `tensors` describe."""
         heads = []
         for place, head in enumerate(config["heads"]):
@@ -220,7 +219,7 @@ class RouterModel:
         price = price_for(gains, head.widths, min(budget, head.widths[-1]))
         return head, price, float(self._worth(allot(gains, head.widths, price)).mean())
 
-    def _worth(self, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _worth(self, chosen: I64) -> F64:
         return np.asarray(self.values[np.arange(len(chosen)), np.searchsorted(self.widths, chosen)])
 
     def _credit(self, place: int, budget: float) -> float:
@@ -230,14 +229,14 @@ class RouterModel:
         return float(self._worth(chosen).mean() - fixed)
 
 
-def all_features(stage: Stage, noise: float, start: int) -> NDArray[np.float64]:
+def all_features(stage: Stage, noise: float, start: int) -> F64:
     """The extended features of a stage at the start width and the queries' prefixes, renormalised. (Q, len(EXTENDED) + start)
 
     The half-width scores are those that stage 1 passed on its way: in a fused loop they cost nothing.
     """
     prefix = stage.queries[:, :start].astype(np.float64)
     lengths = np.maximum(np.linalg.norm(prefix, axis=1), 1e-12)
-    half = stage.index.open(stage.queries, stage.candidates, max(1, start // 2)).scores
-    reference = prefix @ stage.index.centre[:start] / lengths
+    half = stage.backend.open(stage.queries, stage.candidates, max(1, start // 2)).scores
+    reference = prefix @ stage.backend.centre[:start] / lengths
     tails = np.sqrt(np.maximum(0.0, np.einsum("ij,ij->i", stage.queries, stage.queries) - lengths**2))
     return np.concatenate([extended(stage.scores, half, noise, reference, tails), prefix / lengths[:, None]], axis=1)

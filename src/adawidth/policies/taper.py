@@ -15,17 +15,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import OptionError
-from ..stage import Decision, Stage
-from .base import finish
-
-DEFAULT_QUALITY = 0.99
-# Narrow steps first, where most candidates go, and all widths of base.LADDER. A step costs time, and one stored norm a document.
-LADDER = (32, 36, 40, 48, 56, 64, 72, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
-
-Values = NDArray[np.float64]
+from ..stages import Decision, Stage
+from ..types import F32, F64, Array
+from .base import DEFAULT_QUALITY, finish
 
 log = logging.getLogger("adawidth")
 
@@ -35,11 +29,11 @@ class Calibration:
     """How prefix scores foretell the score at the target width, from one start width on."""
 
     ladder: tuple[int, ...]  # from the start width to the target width
-    beta: Values  # slope, one for each ladder width but the last
-    sigma: Values  # noise per unit of t(q) t(d), likewise
+    beta: F64  # slope, one for each ladder width but the last
+    sigma: F64  # noise per unit of t(q) t(d), likewise
 
     @cached_property
-    def bands(self) -> Values:
+    def bands(self) -> F64:
         """σ / (√2 β): half the width of the interval at z = 1 and t = 1; infinite where the slope is not positive."""
         bands = np.full(len(self.beta), np.inf)
         np.divide(self.sigma, np.sqrt(2) * self.beta, out=bands, where=self.beta > 0)
@@ -81,15 +75,15 @@ class Taper:
         return Decision(stage.alive & (stage.scores + reach >= kth), following)
 
 
-def tails(stage: Stage, target: int) -> NDArray[np.float32]:
+def tails(stage: Stage, target: int) -> F32:
     """t(q) t(d) of every candidate: the shares of their lengths up to the target width that lie beyond the stage's width. (Q, C)"""
     width = int(stage.widths[0])
-    norms = stage.index.norms
+    norms = stage.backend.norms
     of_queries = _tail(np.linalg.norm(stage.queries[:, :width], axis=1), np.linalg.norm(stage.queries[:, :target], axis=1))
     return np.asarray(of_queries[:, None] * _tail(norms(width), norms(target))[stage.candidates], np.float32)
 
 
-def _tail(prefix: NDArray[Any], whole: NDArray[Any]) -> NDArray[Any]:
+def _tail(prefix: Array, whole: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(0.0, 1.0 - (prefix / np.maximum(whole, 1e-12)) ** 2)))
 
 
@@ -100,10 +94,10 @@ class Curve:
     VALUES: ClassVar = ("z", "widths", "errors", "quality")
 
     k: int
-    z: Values  # (Z,) ascending, the last one infinite
-    widths: Values  # (Z,) mean width
-    errors: Values  # (Z,) standard error of the mean width
-    quality: Values  # (Z,) share kept of the target width's nDCG@k, or of its top k
+    z: F64  # (Z,) ascending, the last one infinite
+    widths: F64  # (Z,) mean width
+    errors: F64  # (Z,) standard error of the mean width
+    quality: F64  # (Z,) share kept of the target width's nDCG@k, or of its top k
 
     def within(self, budget: float) -> tuple[float, float] | None:
         """The largest z whose mean width plus its standard error is at most the budget, and its quality; none if z = 0 costs more."""
@@ -225,9 +219,9 @@ class TaperModel:
             "fixed": {str(width): value for width, value in self.fixed.items()},
         }
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
+    def tensors(self) -> dict[str, Array]:
         """What goes into model.safetensors: per start width β, σ and the curves (K, Z)."""
-        tensors: dict[str, NDArray[Any]] = {}
+        tensors: dict[str, Array] = {}
         for calibration, curves in zip(self.calibrations, self.curves, strict=True):
             part = {"beta": calibration.beta, "sigma": calibration.sigma}
             part |= {name: np.stack([getattr(curve, name) for curve in curves]) for name in Curve.VALUES}
@@ -235,7 +229,7 @@ class TaperModel:
         return tensors
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Self:
+    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
         """The model that `config` and `tensors` came from."""
         calibrations, curves = [], []
         for ladder in config["ladders"]:

@@ -1,4 +1,5 @@
-"""How many dimensions do I need? Required widths, the width law, its tests and its planner."""
+"""How many dimensions do I need? Required widths, the width law, its tests and its planner.
+Nothing that searches depends on this."""
 
 from .bound import Decay, Envelope
 from .law import WidthLaw

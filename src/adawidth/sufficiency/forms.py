@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Cells = NDArray[np.float64]
+from ..types import F64
+
+Cells = F64
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Dataset, Queries
 from ..errors import DataError, OptionError
 from ..rotation import Rotation
+from ..types import F64, Mask
 from . import planner
 from .forms import FORMS, LOGARITHM, Cells, Fit, fit
 from .overtakers import CHAINS, DEPTHS, SMALLEST, RequiredWidths, required_widths
@@ -99,12 +99,12 @@ class WidthLaw:
         return law
 
     @cached_property
-    def cells(self) -> NDArray[np.float64]:
+    def cells(self) -> F64:
         """The quantile of the required widths: (C, S, K), infinite where it is undefined."""
         return self.required.quantile(self.quantile)
 
     @cached_property
-    def defined(self) -> NDArray[np.bool_]:
+    def defined(self) -> Mask:
         """The (size, depth) cells whose quantile is finite in every chain: those the law is fitted on. (S, K)"""
         return np.asarray(np.isfinite(self.cells).all(axis=0))
 
@@ -158,7 +158,7 @@ class WidthLaw:
             "cells": int(cells.sum()),
         }
 
-    def left_out(self) -> Iterator[tuple[NDArray[np.bool_], int, int]]:
+    def left_out(self) -> Iterator[tuple[Mask, int, int]]:
         """(cells without the largest 1, 2, … sizes, the largest size among them, the largest of all), while a law can be fitted to them."""
         largest = int(np.flatnonzero(self.defined.any(axis=1))[-1])
         for last in range(largest - 1, 0, -1):
@@ -237,7 +237,7 @@ class WidthLaw:
             "cells": self._cells(),
         }
 
-    def _r2(self, fitted: Fit, cells: NDArray[np.bool_]) -> float:
+    def _r2(self, fitted: Fit, cells: Mask) -> float:
         means = self.means[cells]
         return 1 - fitted.squares / max(float(np.square(means - means.mean()).sum()), 1e-12)
 
@@ -290,7 +290,7 @@ def _queries(data: Dataset, split: str, most: int, seed: int) -> Queries:
     return chosen.select(np.sort(np.random.default_rng(seed).choice(len(chosen), most, replace=False)))
 
 
-def _spread(defined: NDArray[np.bool_]) -> bool:
+def _spread(defined: Mask) -> bool:
     """Whether the cells tell sizes from depths: more than three, over at least two of each, not all in one line."""
     sizes, depths = np.nonzero(defined)
     if len(sizes) < 4:

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Queries, Rows, Vectors
+from ..data import Queries, Vectors
 from ..errors import DataError, OptionError
+from ..kernels.overtakers import count
 from ..progress import progress
 from ..rotation import Rotation
-from . import kernels
+from ..types import F32, F64, I32, I64, U8, Mask, Rows, Widths
 
 DEPTHS = (1, 3, 5, 10, 20, 50, 100)
 SMALLEST = 500  # documents
@@ -34,12 +34,12 @@ QUERY_BLOCK, DOCUMENT_BLOCK = 128, 2048  # scores held at a time
 class RequiredWidths:
     """The required width of each (query, relevant document) pair: C chains, S corpus sizes, K depths, P pairs, W widths measured."""
 
-    widths: Rows  # (W,) the grid, the encoder width last
-    sizes: Rows  # (S,) ascending, the whole corpus last
-    depths: Rows  # (K,) ascending
-    values: NDArray[np.float32]  # (C, S, K, P), infinite (censored) where the pair is outside the top k at the encoder width
-    queries: Rows  # (P,) the query of each pair, ascending
-    overtakers: NDArray[np.int32]  # (P, W) in the whole corpus
+    widths: Widths  # (W,) the grid, the encoder width last
+    sizes: I64  # (S,) ascending, the whole corpus last
+    depths: I64  # (K,) ascending
+    values: F32  # (C, S, K, P), infinite (censored) where the pair is outside the top k at the encoder width
+    queries: I64  # (P,) the query of each pair, ascending
+    overtakers: I32  # (P, W) in the whole corpus
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -49,23 +49,23 @@ class RequiredWidths:
         """The widest that was measured."""
         return int(self.widths[-1])
 
-    def quantile(self, quantile: float) -> NDArray[np.float64]:
+    def quantile(self, quantile: float) -> F64:
         """The smallest width that is enough for this share of the pairs; infinite where no width is. (C, S, K)"""
         place = int(np.ceil(quantile * len(self) - 1e-9)) - 1
         return np.partition(self.values, place, axis=-1)[..., place].astype(np.float64)
 
-    def censored(self) -> NDArray[np.float64]:
+    def censored(self) -> F64:
         """Share of the pairs that no width is enough for, averaged over the chains. (S, K)"""
         return np.asarray(np.isinf(self.values).mean(axis=(0, 3)), np.float64)
 
-    def grid(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def grid(self) -> tuple[F64, F64]:
         """(documents, depth) of every cell, size by size. (S · K,) each"""
         n, k = np.meshgrid(self.sizes.astype(np.float64), self.depths.astype(np.float64), indexing="ij")
         return n.ravel(), k.ravel()
 
     def flat(
-        self, values: NDArray[np.float64], chosen: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        self, values: F64, chosen: Mask
+    ) -> tuple[F64, F64, F64]:
         """Documents, depths and values of the chosen cells. (S, K), (S, K) -> three of (cells,)"""
         n, k = self.grid()
         return n[chosen.ravel()], k[chosen.ravel()], values[chosen]
@@ -127,12 +127,12 @@ def required_widths(
     return RequiredWidths(grid, sizes, looked_at, _required(counts, grid, looked_at), pair_queries, counts[:, :, 0, -1].T.copy())
 
 
-def width_grid(encoder_width: int) -> Rows:
+def width_grid(encoder_width: int) -> Widths:
     """8, 16, … in steps of 8, from 512 on of 16, and the encoder width."""
     return np.unique([*range(8, min(encoder_width, 512) + 1, 8), *range(528, encoder_width + 1, 16), encoder_width]).astype(np.int64)
 
 
-def corpus_sizes(documents: int, smallest: int = SMALLEST, name: str = "documents") -> Rows:
+def corpus_sizes(documents: int, smallest: int = SMALLEST, name: str = "documents") -> I64:
     """The whole corpus, its half, its quarter, … down to `smallest`; ascending, at least three."""
     if smallest < DEEPEST:
         raise OptionError(f"the smallest corpus is {smallest} documents, at least {DEEPEST} are needed")
@@ -147,7 +147,7 @@ def corpus_sizes(documents: int, smallest: int = SMALLEST, name: str = "document
     return np.array(sizes[::-1], np.int64)
 
 
-def _depths(depths: Sequence[int], smallest: int) -> Rows:
+def _depths(depths: Sequence[int], smallest: int) -> I64:
     """Those that leave a corpus of the smallest size something to rank; at least two."""
     if min(depths, default=1) < 1:
         raise OptionError(f"depth {min(depths)}: depths are 1 or more")
@@ -161,18 +161,18 @@ def _depths(depths: Sequence[int], smallest: int) -> Rows:
     return np.array(kept, np.int64)
 
 
-def _rotated(x: NDArray[np.float32], rotation: Rotation | None) -> NDArray[np.float32]:
+def _rotated(x: F32, rotation: Rotation | None) -> F32:
     return x if rotation is None else rotation.apply(x)
 
 
-def _prefix_sums(x: NDArray[np.float64], grid: Rows) -> NDArray[np.float64]:
+def _prefix_sums(x: F64, grid: Widths) -> F64:
     """Sums over the leading coordinates of every row, up to each width of the grid. (n, D) -> (n, W)"""
     return np.add.reduceat(x, np.concatenate([[0], grid[:-1]]), axis=1).cumsum(axis=1)
 
 
 def _thresholds(
-    pair_queries: NDArray[np.float32], documents: Vectors, pair_documents: Rows, rotation: Rotation | None, grid: Rows
-) -> NDArray[np.float32]:
+    pair_queries: F32, documents: Vectors, pair_documents: Rows, rotation: Rotation | None, grid: Widths
+) -> F32:
     """The prefix score of each pair's relevant document, times the length of the query's prefix, less the tolerance. (W, P)"""
     out = np.empty((len(grid), len(pair_documents)), np.float32)
     for start in range(0, len(pair_documents), DOCUMENT_BLOCK):
@@ -184,7 +184,7 @@ def _thresholds(
     return out
 
 
-def _bins(documents: int, sizes: Rows, chains: int, seed: int) -> NDArray[np.uint8]:
+def _bins(documents: int, sizes: I64, chains: int, seed: int) -> U8:
     """For each document and chain the number of the smallest size that holds the document. (N, C)"""
     bins = np.empty((documents, chains), np.uint8)
     for chain in range(chains):
@@ -196,13 +196,13 @@ def _bins(documents: int, sizes: Rows, chains: int, seed: int) -> NDArray[np.uin
 def _count(
     documents: Vectors,
     rotation: Rotation | None,
-    queries: NDArray[np.float32],
+    queries: F32,
     excluded: Sequence[Rows],
-    thresholds: NDArray[np.float32],
-    offsets: Rows,
-    grid: Rows,
-    bins: NDArray[np.uint8],
-    counts: NDArray[np.int32],
+    thresholds: F32,
+    offsets: I64,
+    grid: Widths,
+    bins: U8,
+    counts: I32,
 ) -> None:
     """Counts the overtakers of each pair at each width, by chain and by the smallest size that holds them. In place: (W, P, C, S)"""
     steps = list(zip([0, *grid[:-1].tolist()], grid.tolist(), strict=True))
@@ -224,11 +224,11 @@ def _count(
                 spans = offsets[start : start + len(part) + 1]
                 for step, (begin, end) in enumerate(steps):
                     np.matmul(part[:, begin:end], columns[begin:end], out=products)
-                    kernels.count(products, sums, inverse[step], thresholds[step], spans, here, counts[step])
+                    count(products, sums, inverse[step], thresholds[step], spans, here, counts[step])
             tick()
 
 
-def _required(counts: NDArray[np.int32], grid: Rows, depths: Rows) -> NDArray[np.float32]:
+def _required(counts: I32, grid: Widths, depths: I64) -> F32:
     """The width behind the last one at which k or more documents overtake; infinite where that is the last of all. -> (C, S, K, P)"""
     following = np.append(grid[1:], np.inf).astype(np.float32)
     out = np.empty((*counts.shape[2:], len(depths), counts.shape[1]), np.float32)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..types import F64
 from .overtakers import RequiredWidths
 
 FEWEST = 20  # overtakers at a width that takes part
@@ -28,7 +28,7 @@ class Tail:
         return asdict(self)
 
 
-def information_rates(required: RequiredWidths) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def information_rates(required: RequiredWidths) -> tuple[F64, F64]:
     """(γ, ln A) of each pair: the line through ln(overtakers / N) over widths with at least 20; NaN with fewer than 3. (P,), (P,)"""
     counts = required.overtakers.astype(np.float64)
     weight = (counts >= FEWEST).astype(np.float64)

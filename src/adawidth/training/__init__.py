@@ -1,1 +1,2 @@
-"""Learning: rotations (torch), the taper's calibration (NumPy) and the router (LightGBM). Nothing here is needed to search."""
+"""Learning: rotations (torch), the taper's calibration (NumPy) and the router (LightGBM).
+Nothing here is needed to search, and test queries never come here."""

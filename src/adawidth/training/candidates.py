@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .. import kernels
-from ..data import Judged, Queries, Rows, unit
+from ..data import Judged, Queries, unit
+from ..kernels.topk import top_k
+from ..types import F32, I64, Mask, Rows
 
 SCORES = 64_000_000  # at most this many scores are held at a time
 
 
-def nearest(queries: NDArray[np.float32], documents: NDArray[np.float32], k: int, own: Rows | None = None) -> Rows:
+def nearest(queries: F32, documents: F32, k: int, own: Rows | None = None) -> Rows:
     """Rows of the k documents with the largest inner products, best first; `own` is a row each that is left out. (Q, k)"""
     k = min(k, len(documents) - (own is not None and bool((own >= 0).any())))
     found = np.empty((len(queries), k), np.int64)
@@ -25,7 +25,7 @@ def nearest(queries: NDArray[np.float32], documents: NDArray[np.float32], k: int
         if own is not None:
             masked = np.flatnonzero(own[part] >= 0)
             scores[masked, own[part][masked]] = -np.inf
-        found[part] = kernels.top_k(scores, ranks, k)
+        found[part] = top_k(scores, ranks, k)
     return found
 
 
@@ -35,13 +35,13 @@ class Candidates:
 
     positives: Judged  # the relevant documents alone
     negatives: Rows  # (n, K) of the shortlist, hardest first; beyond a query's `counts` repeated
-    counts: Rows  # (n,)
+    counts: I64  # (n,)
 
     @classmethod
     def mine(
         cls,
         queries: Queries,
-        documents: NDArray[np.float32],
+        documents: F32,
         judged: Judged,
         *,
         width: int | None = None,
@@ -70,7 +70,7 @@ class Candidates:
         """Queries that have a positive and a negative."""
         return np.flatnonzero((np.diff(self.positives.offsets) > 0) & (self.counts > 0))
 
-    def private(self, batch: Rows, count: int, rng: np.random.Generator, most_positives: int = 8) -> tuple[Rows, NDArray[np.bool_]]:
+    def private(self, batch: Rows, count: int, rng: np.random.Generator, most_positives: int = 8) -> tuple[Rows, Mask]:
         """`count` candidates for each query alone: positives, the hardest half and a random half. (B, c) rows and positive mask
 
         Where a shortlist is too short, negatives repeat.
@@ -89,7 +89,7 @@ class Candidates:
             mask[place, : len(positives)] = True
         return rows, mask
 
-    def shared(self, batch: Rows, negatives: int, rng: np.random.Generator, hardest: int = 20) -> tuple[Rows, NDArray[np.bool_]]:
+    def shared(self, batch: Rows, negatives: int, rng: np.random.Generator, hardest: int = 20) -> tuple[Rows, Mask]:
         """One candidate list for the whole batch: every query's positives and a few of its negatives, half of them among the hardest.
 
         Returns the rows, each once, (c,) and for every query which of them are relevant to it, (B, c).

@@ -10,13 +10,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..data import Learning
 from ..errors import OptionError
 from ..progress import progress
 from ..rotation import Rotation
+from ..types import F64
 from .kyfan import best_kyfan, margin_matrix
 from .pool import together
 from .recipes import CLOSED_FORMS, LABELLED, PAPER, UNLABELLED, Recipe
@@ -60,7 +58,7 @@ class Choice:
 
 def choose_rotation(
     pool: Learning,
-    moment: NDArray[np.float64],
+    moment: F64,
     *,
     recipe: str = "auto",
     reflections: int | None = None,
@@ -91,7 +89,7 @@ def choose_rotation(
     return _first_ahead(recipes, closed, task, seed)
 
 
-def made_again(trial: Trial, pool: Learning, moment: NDArray[np.float64], seed: int = 0) -> Rotation:
+def made_again(trial: Trial, pool: Learning, moment: F64, seed: int = 0) -> Rotation:
     """The trial's rotation learned anew on this pool: with fewer train queries, one that has never seen the others."""
     if trial.name in ("identity", "pca"):
         return trial.rotation
@@ -115,7 +113,7 @@ def _task(pool: Learning, *, paper: bool) -> Task:
     return Task.of(pool, width=64, shortlist=500) if paper else Task.of(pool)
 
 
-def _closed_forms(task: Task, moment: NDArray[np.float64], pca: Rotation, seed: int) -> list[Trial]:
+def _closed_forms(task: Task, moment: F64, pca: Rotation, seed: int) -> list[Trial]:
     """identity, pca and kyfan, in this order."""
     identity = Rotation.identity(task.width)
     kyfan, eta, curve = best_kyfan(task, margin_matrix(task, seed=seed), moment)

@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..data import Judged, Rows
+from ..data import Judged
 from ..errors import OptionError
 from ..metrics import Measure, evaluate
 from ..policies.router import all_features
-from ..search import BATCH, SHORTLIST
-from ..stage import Decision, Index, Stage
+from ..stages import Backend, Decision, Stage
+from ..stages.loop import BATCH, SHORTLIST
+from ..types import F32, F64, Rows
 
 K = 10
 NDCG = Measure("nDCG", K)
@@ -29,8 +30,8 @@ DEEPEST = 200  # candidates whose scores tell the noise
 class Examples:
     """Queries as a router sees them, with the worth of each width."""
 
-    features: NDArray[np.float64]  # (Q, len(EXTENDED) + start), see policies.router.all_features
-    values: NDArray[np.float64]  # (Q, W) nDCG@10 at each width; without labels the share of the widest's top 10
+    features: F64  # (Q, len(EXTENDED) + start), see policies.router.all_features
+    values: F64  # (Q, W) nDCG@10 at each width; without labels the share of the widest's top 10
     tops: Rows  # (Q, W, 10) the top 10 at each width
     widths: tuple[int, ...]  # ascending, the start width first
     noise: float  # spread of what the coordinates beyond the start width add to a score
@@ -44,11 +45,11 @@ class Examples:
         """The width at which the features were taken."""
         return self.widths[0]
 
-    def at(self, width: int) -> NDArray[np.float64]:
+    def at(self, width: int) -> F64:
         """What this width is worth, query by query. (Q,)"""
         return np.asarray(self.values[:, self.place(width)])
 
-    def changed(self, narrow: int, wide: int) -> NDArray[np.float64]:
+    def changed(self, narrow: int, wide: int) -> F64:
         """Share of the top 10 that changes from one width to another. (Q,)"""
         return 1.0 - overlap(self.tops[:, self.place(narrow)], self.tops[:, self.place(wide)])
 
@@ -65,8 +66,8 @@ class Examples:
 
 
 def examples(
-    index: Index,
-    queries: NDArray[np.float32],
+    index: Backend,
+    queries: F32,
     judged: Judged | None,
     *,
     start: int = 64,
@@ -100,7 +101,7 @@ def examples(
     return Examples(features, np.stack(values, axis=1), ranked, ladder, noise or 0.0, judged is not None)
 
 
-def overlap(a: Rows, b: Rows) -> NDArray[np.float64]:
+def overlap(a: Rows, b: Rows) -> F64:
     """Share of the documents of a that are in b. (Q, k), (Q, k) -> (Q,)"""
     shared = (a[:, :, None] == b[:, None, :]).any(axis=2) & (a >= 0)
     return np.asarray(shared.sum(axis=1) / np.maximum((a >= 0).sum(axis=1), 1))

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Learning, Queries
 from ..errors import OptionError
-from ..index import MemoryIndex
-from ..policies.choose import Policies
 from ..policies.router import RouterModel
+from ..policies.select import Policies
 from ..rotation import Rotation, second_moment
+from ..stages import MemoryBackend
+from ..types import F64
 from .choose import Choice, choose_rotation, learned_from_all, made_again
 from .examples import Examples, examples
 from .pool import sample
@@ -59,7 +59,7 @@ def fit_model(
     moment = second_moment(learning.documents, seed=seed)
     choice = choose_rotation(pool, moment, recipe=recipe, reflections=reflections, widths=trained, seed=seed)
     rotation = choice.chosen.rotation
-    index = MemoryIndex(pool.documents, rotation)
+    index = MemoryBackend(pool.documents, rotation)
     train, dev = (rotation.apply(part.vectors.all()) for part in (pool.train, pool.dev))
     taught = pool.labelled and choice.chosen.name not in ("identity", "pca")
     target = None if taught else rotation.width  # a rotation that labels did not teach aims at the frozen ranking
@@ -85,7 +85,7 @@ def fit_model(
     return Fitted(rotation, Policies(rotation.width, taper, routed), record, choice.chosen.rotation if taught else None)
 
 
-def _router(pool: Learning, choice: Choice, moment: NDArray[np.float64], index: MemoryIndex, seed: int) -> RouterModel | None:
+def _router(pool: Learning, choice: Choice, moment: F64, index: MemoryBackend, seed: int) -> RouterModel | None:
     """The paper's router, cross-fitted: what labels taught is learned again without the queries that teach the router."""
     taught, teacher, rotation = pool.train, index, choice.chosen.rotation
     crossed = pool.labelled and choice.chosen.name not in ("identity", "pca")
@@ -94,12 +94,12 @@ def _router(pool: Learning, choice: Choice, moment: NDArray[np.float64], index: 
         held = round(ROUTER_SHARE * len(order))
         taught = pool.train.select(np.sort(order[:held]))
         rotation = made_again(choice.chosen, replace(pool, train=pool.train.select(np.sort(order[held:]))), moment, seed)
-        teacher = MemoryIndex(pool.documents, rotation)
+        teacher = MemoryBackend(pool.documents, rotation)
     train = _examples(teacher, rotation, taught)
     dev = _examples(index, choice.chosen.rotation, pool.dev, noise=train.noise)
     return fit_router(train, dev, one_rotation=not crossed, seed=seed)
 
 
-def _examples(index: MemoryIndex, rotation: Rotation, queries: Queries, noise: float | None = None) -> Examples:
+def _examples(index: MemoryBackend, rotation: Rotation, queries: Queries, noise: float | None = None) -> Examples:
     turned, start = rotation.apply(queries.vectors.all()), min(64, rotation.width)
     return examples(index, turned, queries.judged, own=queries.own, start=start, noise=noise)

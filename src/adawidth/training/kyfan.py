@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..rotation import Rotation
+from ..types import F64
 from .task import Curve, Task, mean
 
 ETAS = (-0.1, 0.0, 0.1, 0.3, 1.0)  # how much of the documents' second moment is added; a little less than none can help
 
 
-def margin_matrix(task: Task, hard: int = 16, random: int = 16, seed: int = 0) -> NDArray[np.float64]:
+def margin_matrix(task: Task, hard: int = 16, random: int = 16, seed: int = 0) -> F64:
     """S, from every train query's mean positive and mean negative (the hardest of its shortlist and others). (D, D)"""
     rng = np.random.default_rng(seed)
     candidates, usable = task.candidates, task.candidates.usable()
@@ -31,13 +31,13 @@ def margin_matrix(task: Task, hard: int = 16, random: int = 16, seed: int = 0) -
     return (total + total.T) / 2
 
 
-def kyfan(margin: NDArray[np.float64], moment: NDArray[np.float64], eta: float) -> Rotation:
+def kyfan(margin: F64, moment: F64, eta: float) -> Rotation:
     """Eigenvectors of S + η Σ, Σ the documents' second moment scaled to the trace of S's positive part."""
     positive = np.linalg.eigvalsh(margin).clip(min=0).sum()
     return Rotation.principal(margin + eta * positive / np.trace(moment) * moment, "kyfan")
 
 
-def best_kyfan(task: Task, margin: NDArray[np.float64], moment: NDArray[np.float64]) -> tuple[Rotation, float, Curve]:
+def best_kyfan(task: Task, margin: F64, moment: F64) -> tuple[Rotation, float, Curve]:
     """The η that is best on dev: the rotation, η and its dev curve."""
     tried = []
     for eta in ETAS:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
+
+from ..types import Mask
 
 THETA = 0.05  # temperature of the contrastive term and of the difficulty weights
 
@@ -38,7 +39,7 @@ def kl_loss(shares: Tensor, teacher: Tensor) -> Tensor:
     return functional.kl_div(shares, teacher, reduction="batchmean", log_target=True)
 
 
-def columns(mask: NDArray[np.bool_]) -> Tensor:
+def columns(mask: Mask) -> Tensor:
     """The columns that are set in each row, padded with -1. (B, c) -> (B, P)"""
     rows, found = np.nonzero(mask)
     counts = np.bincount(rows, minlength=len(mask))

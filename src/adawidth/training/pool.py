@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..data import Judged, Learning, Queries, Rows, Vectors
+from ..data import Judged, Learning, Queries, Vectors
+from ..types import Rows
 
 FLOATS = 40_000_000  # numbers held of the documents: 160 MB
 TRAIN = 20_000  # queries learned from, at most

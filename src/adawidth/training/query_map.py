@@ -16,14 +16,14 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import kernels
-from ..data import Judged, Learning, Rows
+from ..data import Judged, Learning
+from ..kernels.topk import top_k
 from ..metrics import Measure, evaluate
 from ..progress import Tick
 from ..rotation import QueryMap, Rotation
+from ..types import F32, Rows
 from .candidates import SCORES, Candidates
 from .fused import prefix_objective
 from .rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, imagine, warm_cosine
@@ -66,10 +66,10 @@ TAUGHT_RECIPES = (  # over a rotation that labels taught: the frozen scores are 
 class Change:
     """What a recipe found: q̂ = q̃ + q̃ Aᵀ + b for a rotated query q̃."""
 
-    matrix: NDArray[np.float32]  # (D, D), A
-    bias: NDArray[np.float32]  # (D,), b
+    matrix: F32  # (D, D), A
+    bias: F32  # (D,), b
 
-    def apply(self, rotated: NDArray[np.float32], strength: float = 1.0) -> NDArray[np.float32]:
+    def apply(self, rotated: F32, strength: float = 1.0) -> F32:
         """Rotated queries mapped, at this strength."""
         return rotated + np.float32(strength) * (rotated @ self.matrix.T + self.bias)
 
@@ -82,15 +82,15 @@ class Change:
 class Ranker:
     """Rotated documents on which dev queries are ranked at every width, sums going on from width to width."""
 
-    documents: NDArray[np.float32]  # (N, D)
+    documents: F32  # (N, D)
     widths: tuple[int, ...]
 
     @cached_property
-    def _inverse_lengths(self) -> list[NDArray[np.float32]]:
+    def _inverse_lengths(self) -> list[F32]:
         energy = np.cumsum(np.square(self.documents), axis=1, dtype=np.float32)
         return [np.reciprocal(np.sqrt(np.maximum(energy[:, m - 1], 1e-12))) for m in self.widths]
 
-    def curve(self, queries: NDArray[np.float32], judged: Judged, own: Rows) -> Curve:
+    def curve(self, queries: F32, judged: Judged, own: Rows) -> Curve:
         """nDCG@10 of every query at each width, all documents ranked."""
         ranks, step = np.arange(len(self.documents)), max(1, SCORES // len(self.documents))
         found = {m: np.empty((len(queries), min(DEPTH, len(ranks))), np.int64) for m in self.widths}
@@ -101,7 +101,7 @@ class Ranker:
             sums[masked, own[part][masked]] = -np.inf
             for m, inverse in zip(self.widths, self._inverse_lengths, strict=True):
                 sums += queries[part, low:m] @ self.documents[:, low:m].T
-                found[m][part] = kernels.top_k(sums * inverse, ranks, found[m].shape[1])
+                found[m][part] = top_k(sums * inverse, ranks, found[m].shape[1])
                 low = m
         return {m: evaluate([MEASURE], rows, judged)[str(MEASURE)] for m, rows in found.items()}
 
@@ -227,7 +227,7 @@ def drawn(
     return torch.cat([q, *(asked for asked, _ in more)]), d, torch.from_numpy(np.concatenate(relevant))
 
 
-def relevance(candidates: Candidates, batch: Rows, rows: Rows) -> NDArray[np.float32]:
+def relevance(candidates: Candidates, batch: Rows, rows: Rows) -> F32:
     """Grades of the batch's relevant documents among `rows` (sorted), each query's largest brought to 1. (B, c)"""
     judged = candidates.positives.select(batch)
     owner = np.repeat(np.arange(len(batch)), np.diff(judged.offsets))

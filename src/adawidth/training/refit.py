@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data import Learning, Queries
 from ..errors import DataError, OptionError
-from ..index import MemoryIndex
-from ..policies.choose import Policies
 from ..policies.router import RouterModel
+from ..policies.select import Policies
 from ..progress import progress
 from ..rotation import QueryMap, Rotation
+from ..stages import MemoryBackend
 from ..tasks import TaskMap
+from ..types import F64
 from .examples import Examples, examples
 from .fit import ROUTER_SHARE
 from .pool import sample, together
@@ -38,7 +38,6 @@ from .task import Curve
 TOLERANCE = 0.01  # nDCG on dev by which a map, less a standard error, may be behind the rotation alone
 NARROWER = 2.0  # standard errors by which a narrower target width must be ahead of the full width
 
-Values = NDArray[np.float64]
 
 log = logging.getLogger("adawidth")
 
@@ -143,11 +142,11 @@ def _ahead(curve: Curve, other: Curve) -> bool:
     return float(gain.mean()) > _error(gain)
 
 
-def _gains(curve: Curve, other: Curve) -> Values:
+def _gains(curve: Curve, other: Curve) -> F64:
     return np.stack([curve[m] - other[m] for m in sorted(counted(curve))])  # (W, Q)
 
 
-def _error(values: Values) -> float:
+def _error(values: F64) -> float:
     """Standard error of the mean."""
     return float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
 
@@ -176,7 +175,7 @@ def _policies(pool: Learning, rotation: Rotation, chosen: Trial, seed: int, *, t
     The target is the full width unless a narrower one is clearly better on dev; over a taught rotation, the one `fit` would take.
     """
     assert chosen.change is not None
-    index, query_map = MemoryIndex(pool.documents, rotation), chosen.change.fold(rotation, chosen.strength)
+    index, query_map = MemoryBackend(pool.documents, rotation), chosen.change.fold(rotation, chosen.strength)
     train, dev = (query_map.apply(part.vectors.all()) for part in (pool.train, pool.dev))
     target = None if taught else _target(chosen.curve)
     taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
@@ -192,7 +191,7 @@ def _target(curve: Curve) -> int:
 
 
 def _router(
-    pool: Learning, rotation: Rotation, index: MemoryIndex, query_map: QueryMap, chosen: Trial, seed: int, *, taught: bool
+    pool: Learning, rotation: Rotation, index: MemoryBackend, query_map: QueryMap, chosen: Trial, seed: int, *, taught: bool
 ) -> RouterModel | None:
     """Cross-fitted: the queries that teach the router are mapped by a map that has not seen them."""
     order = np.random.default_rng(seed).permutation(len(pool.train))
@@ -210,6 +209,6 @@ def _again(chosen: Trial, pool: Learning, rotation: Rotation, seed: int, *, taug
     return change.fold(rotation, chosen.strength)
 
 
-def _examples(index: MemoryIndex, query_map: QueryMap, queries: Queries, noise: float | None = None) -> Examples:
+def _examples(index: MemoryBackend, query_map: QueryMap, queries: Queries, noise: float | None = None) -> Examples:
     mapped, start = query_map.apply(queries.vectors.all()), min(64, query_map.width)
     return examples(index, mapped, queries.judged, own=queries.own, start=start, noise=noise)

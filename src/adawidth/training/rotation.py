@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from ..data import Rows
 from ..progress import Tick
 from ..rotation import Rotation
+from ..types import F64, Mask, Rows
 from .fused import prefix_objective
 from .householder import materialise, paired_start, rotate, verify
 from .losses import columns, geometry_loss, log_shares, rank_loss, score_loss
@@ -131,7 +130,7 @@ def _shared_loss(
     return prefix_objective(both[: len(q)], both[len(q) :], positive, teacher, widths, rank=recipe.rank, kl=recipe.kl, theta=recipe.theta)
 
 
-def imagine(q: Tensor, d: Tensor, relevant: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Tensor, NDArray[np.bool_]]:
+def imagine(q: Tensor, d: Tensor, relevant: Mask, rng: np.random.Generator) -> tuple[Tensor, Mask]:
     """One imagined query for each real one: a document, moved as the query is from its positive, is the answer to it. (B, D), (B, c)"""
     positives = (relevant * rng.random(relevant.shape)).argmax(axis=1)
     answers = rng.integers(0, len(d), len(q))
@@ -155,5 +154,5 @@ def warm_cosine(step: int, steps: int) -> float:
 
 
 def _materialised(u: Tensor, start: Rotation, kind: str) -> Rotation:
-    learned: NDArray[np.float64] = materialise(u).numpy()
+    learned: F64 = materialise(u).numpy()
     return Rotation((learned @ start.matrix.astype(np.float64)).astype(np.float32), kind)

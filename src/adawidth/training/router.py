@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import OptionalDependencyError
-from ..features import columns
+from ..policies.features import columns
 from ..policies.router import Head, RouterModel, Trees
+from ..types import F64
 from .examples import Examples
 
 log = logging.getLogger("adawidth")
@@ -79,7 +79,7 @@ def fit_router(
     return replace(empty, heads=tuple(m.heads[0] for m in chosen), scores=tuple(m.scores[0] for m in chosen))
 
 
-def grow(x: NDArray[np.float64], y: NDArray[np.float64], settings: Settings, seed: int) -> Trees:
+def grow(x: F64, y: F64, settings: Settings, seed: int) -> Trees:
     """Regression trees for y, as many as help on a held-out share; the same for the same input. (Q, F), (Q,)"""
     try:
         import lightgbm
@@ -132,7 +132,7 @@ def flat(tree_info: Sequence[dict[str, Any]]) -> Trees:
     )
 
 
-def gain_curves(scores: NDArray[np.float64], gains: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def gain_curves(scores: F64, gains: F64) -> tuple[F64, F64]:
     """Mean scores (B,) of equally many queries each and their mean gains (B, W), drawn towards the mean of all queries."""
     order, whole = np.argsort(scores, kind="stable"), gains.mean(axis=0)
     parts = [part for part in np.array_split(order, BINS) if len(part)]
@@ -180,13 +180,13 @@ def _trial(
     return replace(empty, heads=(head,), scores=(np.concatenate([unseen, scores]) if one_rotation else scores,))
 
 
-def _gains(examples: Examples, widths: tuple[int, ...]) -> NDArray[np.float64]:
+def _gains(examples: Examples, widths: tuple[int, ...]) -> F64:
     """Gain of each width over the first. (Q, W)"""
     values = examples.values[:, [examples.place(width) for width in widths]]
     return np.asarray(values - values[:, :1])
 
 
-def _unseen_scores(x: NDArray[np.float64], y: NDArray[np.float64], settings: Settings, seed: int) -> NDArray[np.float64]:
+def _unseen_scores(x: F64, y: F64, settings: Settings, seed: int) -> F64:
     """Scores of train queries by trees grown without them."""
     fold = np.random.default_rng(seed + 1).permutation(len(x)) % FOLDS
     scores = np.empty(len(x))

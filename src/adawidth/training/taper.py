@@ -6,15 +6,14 @@ import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Judged, Rows
-from ..index import MemoryIndex
+from ..data import Judged
 from ..metrics import Measure, evaluate
-from ..policies.base import ladder_from
-from ..policies.taper import LADDER, Calibration, Curve, Taper, TaperModel, Values, tails
-from ..search import SHORTLIST, run
-from ..stage import Decision, Index, Stage
+from ..policies.base import LADDER, ladder_from
+from ..policies.taper import Calibration, Curve, Taper, TaperModel, tails
+from ..stages import Backend, Decision, MemoryBackend, Stage
+from ..stages.loop import SHORTLIST, run
+from ..types import F32, F64, Rows
 
 STARTS = (32, 64)
 KS = (10, 100)  # the k that budget and quality are measured for
@@ -26,10 +25,9 @@ QUERIES = 500  # queries used to calibrate, and to draw the curves, at most
 
 log = logging.getLogger("adawidth")
 
-Queries = NDArray[np.float32]  # (Q, D), rotated
 
 
-def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
+def calibrate(index: Backend, queries: F32, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
     """β and σ of every ladder width but the last (the target), by least squares within each query's nearest candidates at the first.
 
     σ is read off the upper tail of what is left, since those are the candidates that a narrow width underrates. Needs no labels.
@@ -47,16 +45,16 @@ def calibrate(index: Index, queries: Queries, ladder: Sequence[int], *, own: Row
     return Calibration(tuple(ladder), beta, sigma)
 
 
-def documents_as_queries(index: MemoryIndex, count: int = 2 * QUERIES, seed: int = 0) -> tuple[Queries, Rows]:
+def documents_as_queries(index: MemoryBackend, count: int = 2 * QUERIES, seed: int = 0) -> tuple[F32, Rows]:
     """Documents to calibrate with where there are no queries, and their rows, so that none finds itself."""
     rows = np.sort(np.random.default_rng(seed).choice(len(index.rows), min(count, len(index.rows)), replace=False))
     return index.rows[rows], rows
 
 
 def fit_taper(
-    index: MemoryIndex,
-    calibration: Queries,
-    dev: Queries,
+    index: MemoryBackend,
+    calibration: F32,
+    dev: F32,
     judged: Judged | None = None,
     *,
     calibration_own: Rows | None = None,
@@ -126,7 +124,7 @@ def kept(ranking: Rows, reference: Rows, judged: Judged | None, k: int) -> float
     return float(held.sum()) / max(1, int((wanted >= 0).sum()))
 
 
-def _ndcg(ranking: Rows, judged: Judged, k: int) -> Values:
+def _ndcg(ranking: Rows, judged: Judged, k: int) -> F64:
     measure = Measure("nDCG", k)
     return evaluate([measure], ranking, judged)[str(measure)]
 
@@ -149,11 +147,11 @@ def _curve(stage: Stage, calibration: Calibration, k: int, reference: Rows, judg
 def _read_all(stage: Stage, ladder: Sequence[int]) -> Iterator[Stage]:
     """The stage at every ladder width, nobody dropped."""
     for width in ladder:
-        stage = stage.index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
+        stage = stage.backend.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
         yield stage
 
 
-def _centred(stage: Stage) -> Values:
+def _centred(stage: Stage) -> F64:
     """Scores less their mean within each query; 0 where there is no candidate. (Q, C)"""
     scores = np.where(stage.alive, stage.scores, 0.0).astype(np.float64)
     means = scores.sum(axis=1, keepdims=True) / np.maximum(stage.alive.sum(axis=1, keepdims=True), 1)

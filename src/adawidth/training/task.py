@@ -5,31 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .. import kernels
 from ..data import Judged, Learning, unit
+from ..kernels.topk import top_k
 from ..metrics import Measure, evaluate
 from ..rotation import Rotation
+from ..types import F32, F64, I64
 from .candidates import Candidates, nearest
 
 DEV_WIDTHS = (32, 48, 64, 96, 128, 192, 256)
 DEPTH = 10
 
-Curve = dict[int, NDArray[np.float64]]  # width -> nDCG@10 of every dev query
+Curve = dict[int, F64]  # width -> nDCG@10 of every dev query
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """What training works on. Without labels the frozen encoder's first document stands in for the relevant one."""
 
-    documents: NDArray[np.float32]  # (N, D) unit rows
-    queries: NDArray[np.float32]  # (n, D) train
+    documents: F32  # (N, D) unit rows
+    queries: F32  # (n, D) train
     candidates: Candidates
     judged: Judged  # of the train queries
-    dev: NDArray[np.float32]
+    dev: F32
     dev_judged: Judged
-    dev_own: NDArray[np.int64]
+    dev_own: I64
     labelled: bool
 
     @classmethod
@@ -67,11 +67,11 @@ class Task:
             scores = queries[:, :m] @ prefix.T
             own = np.flatnonzero(self.dev_own >= 0)
             scores[own, self.dev_own[own]] = -np.inf
-            curve[m] = evaluate([measure], kernels.top_k(scores, ranks, DEPTH), self.dev_judged)[str(measure)]
+            curve[m] = evaluate([measure], top_k(scores, ranks, DEPTH), self.dev_judged)[str(measure)]
         return curve
 
 
-def frozen_top(queries: NDArray[np.float32], documents: NDArray[np.float32], k: int, own: NDArray[np.int64]) -> Judged:
+def frozen_top(queries: F32, documents: F32, k: int, own: I64) -> Judged:
     """The frozen encoder's own first k documents as judgements: what stands in for labels."""
     rows = nearest(queries, documents, k, own)
     offsets = np.arange(len(rows) + 1) * rows.shape[1]

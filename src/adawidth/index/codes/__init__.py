@@ -1,0 +1,40 @@
+"""Prefix codes find candidates; scores come from the rows themselves. Storages: flat (float32, exact), int8 (a byte a coordinate),
+pq4 (four bits a coordinate, or two of a block twice as wide, after a random rotation for them alone), ivf (the same by lists, of
+which a query scans the nearest). faiss scans; what is stored are plain arrays, checked before faiss sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import DataError
+from .base import Block, Codes, kind
+from .flat import Flat
+from .int8 import Int8
+
+# behind the others, as messages name the storages in this order
+# isort: split
+from .fourbit import FourBit
+from .ivf import Lists
+
+__all__ = ["Codes", "Flat", "FourBit", "Int8", "Lists", "build", "chosen"]
+
+SMALL = 20_000  # documents up to which `auto` stays exact
+LARGE = 1_000_000  # and from which on it tries lists …
+WORTH = 0.5  # … which it keeps where so much of them, or less, is to be scanned
+
+
+def chosen(storage: str, count: int) -> type[Codes]:
+    """The class of a storage; `auto` chooses by the number of documents."""
+    if storage != "auto":
+        return kind(storage)
+    return Flat if count <= SMALL else FourBit if count < LARGE else Lists
+
+
+def build(block: Block, storage: str, seed: int, bits: int = 4) -> Codes:
+    """The codes of a block of unit-length prefixes; `auto` gives up lists that are of no use."""
+    if block.ndim != 2 or block.dtype != np.float32:
+        raise DataError(f"a block to code is float32 in two dimensions, found {block.dtype} in {block.ndim}")
+    built = chosen(storage, len(block)).build(block, seed, bits)
+    if storage == "auto" and isinstance(built, Lists) and built.share_scanned > WORTH:
+        return FourBit.build(block, seed, bits)
+    return built

@@ -1,0 +1,50 @@
+"""The block as it is, which faiss scans row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import faiss
+import numpy as np
+
+from ...types import F32, Array, Mask, Rows
+from .base import Block, Codes, checked, selector
+
+
+class Flat(Codes):
+    """The block itself."""
+
+    storage = "flat"
+
+    def __init__(self, block: Block) -> None:
+        self._index = faiss.IndexFlatIP(block.shape[1])
+        self._index.add(np.ascontiguousarray(block))
+
+    @classmethod
+    def build(cls, block: Block, seed: int, bits: int = 4) -> Flat:
+        return cls(block)
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, Array]) -> Flat:
+        return cls(checked(arrays, "block", np.float32, (None, None)))
+
+    def arrays(self) -> dict[str, Array]:
+        return {"block": self._index.reconstruct_n(0, len(self))}
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    @property
+    def width(self) -> int:
+        return int(self._index.d)
+
+    @property
+    def bytes_per_document(self) -> float:
+        return 4.0 * self.width
+
+    def _search(self, queries: F32, k: int) -> Rows:
+        return np.asarray(self._index.search(queries, k)[1])
+
+    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
+        with_filter = faiss.SearchParameters(sel=selector(allowed))
+        return np.asarray(self._index.search(queries, k, params=with_filter)[1])

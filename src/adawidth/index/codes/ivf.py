@@ -1,0 +1,212 @@
+"""Four-bit codes in about √N lists, of which a query scans the nearest. What is coded is a row less its list's centre."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import faiss
+import numpy as np
+
+from ...data import BLOCK
+from ...errors import ArtifactError
+from ...kernels import quantise
+from ...kernels.topk import top_k
+from ...types import F32, I32, I64, U8, Array, Mask, Rows
+from .base import SAMPLE, Block, Codes, checked, sample, selector
+from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_turn, table, taught
+from .fourbit import FEW
+
+LIST_SAMPLE = 64  # rows a list that the lists are learned from
+TRIED = 200  # documents that stand in for queries when the number of lists to scan is chosen …
+NEAREST = 10  # … so that of these nearest neighbours …
+SHORTLIST = 500  # … among so many candidates (for more of them more lists are scanned) …
+KEPT = 0.98  # … this share of what all lists give is found …
+MARGIN = 2.0  # … and so many times that number is scanned: queries lie further from documents than documents do
+MET = 4  # rows that are met for each that is asked for, at least
+FINER = 1.1  # steps of the search for that number
+AT_ONCE = 64  # lists copied
+ONE, MANY = 11, 13  # faiss' ways to scan that are the fastest for a single query and for a batch
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What is stored."""
+
+    turn: F32  # (m, m) orthogonal
+    levels: F32  # (m, 16 or 4) ascending
+    codes: U8  # (N, bytes)
+    centres: F32  # (L, m) of the lists
+    list_of: I32  # (N,)
+    probes: I64  # (1,) lists to scan
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array]) -> Self:
+        """Checked arrays."""
+        width = len(checked(arrays, "turn", np.float32, (None, None)))
+        levels = checked_levels(arrays, width)
+        codes = checked(arrays, "codes", np.uint8, (None, code_bytes(levels)))
+        found = cls(
+            turn=checked(arrays, "turn", np.float32, (width, width)),
+            levels=levels,
+            codes=codes,
+            centres=checked(arrays, "centres", np.float32, (None, width)),
+            list_of=checked(arrays, "list_of", np.int32, (len(codes),)),
+            probes=checked(arrays, "probes", np.int64, (1,)),
+        )
+        lists, probes = len(found.centres), int(found.probes[0])
+        if not 1 <= probes <= lists:
+            raise ArtifactError(f"codes: {probes} of {lists} lists are to be scanned: build the index anew")
+        if len(codes) and not 0 <= found.list_of.min() <= found.list_of.max() < lists:
+            raise ArtifactError(f"codes: a row is in list {found.list_of.max()}, there are {lists}: build the index anew")
+        return found
+
+
+class Lists(Codes):
+    """faiss' two ways to scan share the lists."""
+
+    storage = "ivf"
+    wide = True
+
+    def __init__(self, stored: Stored) -> None:
+        self._stored = stored
+        self._points = points(stored.levels)
+        self._nearest = faiss.IndexFlatIP(stored.centres.shape[1])  # outlives the scanners
+        self._nearest.add(stored.centres)
+        self._one = _filled(_scanner(stored, self._nearest, ONE), stored, self._nearest)
+        self._many = _scanner(stored, self._nearest, MANY)
+        self._many.replace_invlists(self._one.invlists, False)
+        self._many.ntotal = self._one.ntotal
+
+    @classmethod
+    def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
+        count = 2 ** round(np.log2(max(len(block), 1)) / 2)
+        count = max(1, min(count, len(block) // 39))  # faiss wants so many rows to learn a list from
+        learner = faiss.Kmeans(block.shape[1], count, niter=10, seed=seed, spherical=True, max_points_per_centroid=LIST_SAMPLE)
+        learner.train(sample(block, LIST_SAMPLE * count, seed) if len(block) else np.zeros((count, block.shape[1]), np.float32))
+        built = cls(_coded(block, np.asarray(learner.centroids), seed, bits))
+        built._choose_probes(block, seed)
+        return built
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, Array]) -> Self:
+        return cls(Stored.of(arrays))
+
+    def arrays(self) -> dict[str, Array]:
+        return {field.name: getattr(self._stored, field.name) for field in fields(Stored)}
+
+    def __len__(self) -> int:
+        return len(self._stored.codes)
+
+    @property
+    def width(self) -> int:
+        return len(self._stored.turn)
+
+    @property
+    def bytes_per_document(self) -> float:
+        return float(self._stored.codes.shape[1] + 8 + 4)  # faiss holds a row number with each code; and the row's list
+
+    @property
+    def share_scanned(self) -> float:
+        """Of the lists, for a usual query."""
+        return float(self._stored.probes[0] / len(self._stored.centres))
+
+    @property
+    def scan_bytes(self) -> float:
+        return self.share_scanned * self._stored.codes.nbytes
+
+    def _search(self, queries: F32, k: int) -> Rows:
+        lists = len(self._stored.centres)
+        return self._scan(queries @ self._stored.turn.T, k, min(lists, -(-self._met(k) * lists // max(len(self), 1))))
+
+    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
+        turned = queries @ self._stored.turn.T
+        if len(rows) * FEW < len(self):
+            return np.concatenate([self._score(query, rows, k) for query in turned]).reshape(len(queries), k)
+        return self._scan(turned, k, self._probes(turned, k, rows), sel=selector(allowed))
+
+    def _scan(self, turned: F32, k: int, probes: int, **options: Any) -> Rows:
+        scanner = self._one if len(turned) == 1 else self._many
+        return np.asarray(scanner.search(turned, k, params=faiss.SearchParametersIVF(nprobe=probes, **options))[1])
+
+    def _score(self, query: F32, rows: Rows, k: int) -> Rows:
+        """The k best of these rows, which are more than k."""
+        stored = self._stored
+        scores = quantise.scores(stored.codes, rows, table(query, self._points))
+        scores += (stored.centres @ query)[stored.list_of[rows]]
+        return np.asarray(rows[top_k(scores[None], np.arange(len(rows)), k)[0]])
+
+    def _probes(self, turned: F32, k: int, rows: Rows) -> int:
+        """Lists to scan so that every query meets as many of these rows as it would of all rows without a filter."""
+        stored = self._stored
+        wanted = min(len(rows), self._met(k))
+        held = np.bincount(stored.list_of[rows], minlength=len(stored.centres))
+        met = np.cumsum(held[np.argsort(-(turned @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
+        return int((met < wanted).sum(axis=1).max(initial=0)) + 1
+
+    def _met(self, k: int) -> int:
+        """Rows to meet for k candidates: more than usual for more than the usual shortlist, by the square root, and at least some each."""
+        return max(round(self.share_scanned * len(self) * math.sqrt(max(1.0, k / SHORTLIST))), MET * k)
+
+    def _choose_probes(self, block: Block, seed: int) -> None:
+        """Scans as few lists as keep what all lists find, for documents in place of queries."""
+        if not len(block):
+            return
+        queries = sample(block, TRIED, seed)
+        count = min(NEAREST + 1, len(block))
+        near = faiss.knn(queries, np.ascontiguousarray(block), count, metric=faiss.METRIC_INNER_PRODUCT)[1][:, 1:]  # not itself
+        turned, lists = queries @ self._stored.turn.T, len(self._stored.centres)
+
+        def found(probes: int) -> float:
+            rows = self._scan(turned, min(SHORTLIST, len(block)), probes)
+            return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)])) if near.size else 1.0
+
+        probes, wanted = 1, KEPT * found(lists)
+        while probes < lists and found(probes) < wanted:
+            probes = max(probes + 1, round(FINER * probes))
+        self._stored.probes[0] = min(lists, round(MARGIN * probes))
+
+
+def _coded(block: Block, centres: F32, seed: int, bits: int) -> Stored:
+    """Every row in its nearest list."""
+    width, turn = block.shape[1], random_turn(block.shape[1], seed)
+    nearest = faiss.IndexFlatIP(width)
+    nearest.add(centres)
+    list_of = np.empty(len(block), np.int32)
+    for start in range(0, len(block), BLOCK):
+        list_of[start : start + BLOCK] = nearest.search(np.ascontiguousarray(block[start : start + BLOCK]), 1)[1][:, 0]
+    centres = centres @ turn.T
+    learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
+    levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]], bits)
+    codes = np.empty((len(block), code_bytes(levels)), np.uint8)
+    for start in range(0, len(block), BLOCK):
+        part = slice(start, start + BLOCK)
+        quantise.encode(block[part] @ turn.T - centres[list_of[part]], edges(levels), codes[part])
+    return Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64))
+
+
+def _scanner(stored: Stored, nearest: Any, way: int, held: Mapping[int, Rows] | None = None) -> Any:
+    """faiss' index over the codes, by one way to scan, with these rows in the lists of these numbers."""
+    lists, width = stored.centres.shape
+    meant = points(stored.levels)
+    plain = taught(faiss.IndexIVFPQ(nearest, width, lists, len(meant), 4, faiss.METRIC_INNER_PRODUCT), meant)
+    for place, rows in (held or {}).items():
+        codes = np.ascontiguousarray(stored.codes[rows])  # faiss gets its address
+        plain.invlists.add_entries(place, len(rows), faiss.swig_ptr(rows), faiss.swig_ptr(codes))
+        plain.ntotal += len(rows)
+    scanner = faiss.IndexIVFPQFastScan(plain)
+    scanner.implem = way
+    return scanner
+
+
+def _filled(scanner: Any, stored: Stored, nearest: Any) -> Any:
+    """With all rows, a few lists at a time: faiss copies the lists that a scanner is made of, and keeps both."""
+    order, lists = np.argsort(stored.list_of, kind="stable"), len(stored.centres)
+    rows_of = np.split(order, np.cumsum(np.bincount(stored.list_of, minlength=lists))[:-1])
+    for begin in range(0, lists, AT_ONCE):
+        some = _scanner(stored, nearest, ONE, dict(enumerate(rows_of[begin : begin + AT_ONCE], begin)))
+        scanner.invlists.merge_from(some.invlists, 0)
+    scanner.ntotal = len(stored.codes)
+    return scanner

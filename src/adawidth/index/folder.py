@@ -1,0 +1,345 @@
+"""IndexFolder: an index folder, searched and changed. It survives what a machine does to it: see commit.py and docs/index.md.
+
+    manifest.sqlite    which segments there are, what is removed, what documents say: one transaction a commit
+    *.segment          rows, codes and lengths of documents; written once
+    model/             a copy of the model that the index was made with
+    lock               held by the one writer
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..artifact import read_model
+from ..data import BLOCK, Vectors
+from ..errors import ArtifactError, DataError, OptionError
+from ..formats import Document, atomic_folder
+from ..formats.documents import Source, of_vectors
+from ..hits import Hits
+from ..progress import Tick, progress
+from ..rotation import Rotation
+from ..stages.memory import twins
+from ..types import F16, F32, Id, StrPath
+from .ids import Names
+from .store.commit import Change, change
+from .store.manifest import FILE, Manifest, Settings, settle
+from .store.segment import Entry, MissingSegment, Segment
+from .store.segment_writer import SegmentWriter
+from .view import View
+
+log = logging.getLogger("adawidth")
+
+MODEL = "model"
+STORAGES = ("auto", "flat", "int8", "pq4", "ivf")
+SEED = 0  # of the codes
+ATTEMPTS = 10  # at opening, as a writer may replace segments in between
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a commit did."""
+
+    added: int
+    replaced: int
+    storage: str  # of the new segment's codes
+
+
+class IndexFolder:
+    """An index folder. One process at a time writes to it, any number search it; each sees the commit it opened or refreshed at."""
+
+    def __init__(self, path: StrPath) -> None:
+        """Opens the folder at its last commit. Nothing in it is run, and nothing outside of it is read."""
+        self.path = Path(path)
+        check_folder(self.path)
+        self.view = self._opened({})
+        check_model(self.path, self.settings)
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        rotation: Rotation,
+        *,
+        start: int,
+        ladder: Iterable[int],
+        target: int | None = None,
+        keep: int | None = None,
+        storage: str = "auto",
+    ) -> IndexFolder:
+        """An empty index in a folder that holds the model in `model/` and nothing else.
+
+        `keep` is how many coordinates are stored (all, if not given), `start` the width that codes find candidates for, `target`
+        the least width that searches read to (`keep`, if not given), `ladder` the widths whose lengths are stored.
+        """
+        width = rotation.width if keep is None else keep
+        if not start <= width <= rotation.width:
+            raise OptionError(f"keep {width} is not between the start width {start} and the encoder width {rotation.width}")
+        if storage not in STORAGES:
+            raise OptionError(f"there is no storage {storage!r}; there are {', '.join(STORAGES)}")
+        widths = (*sorted({m for m in ladder if m < width}), width)
+        checksums = {file.name: zlib.crc32(file.read_bytes()) for file in sorted((folder / MODEL).iterdir())}
+        coded = 2 * start if min(target or width, width) >= 2 * start else start
+        Manifest.create(folder, Settings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums))
+        return cls(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends it, and leaves the manifest in one file if no one else has it open."""
+        self.view.manifest.close()
+        settle(self.path)
+
+    def __len__(self) -> int:
+        """Documents that can be found."""
+        return self.view.manifest.head.documents
+
+    @property
+    def settings(self) -> Settings:
+        """What was chosen when it was made."""
+        return self.view.manifest.head.settings
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the rotation that the documents are under."""
+        return self.settings.fingerprint
+
+    @cached_property
+    def rotation(self) -> Rotation:
+        """The rotation that the documents are under."""
+        config, tensors = read_model(self.path / MODEL)
+        rotation = Rotation(tensors["rotation"], str(config["rotation"]["kind"]))
+        rotation.check_same(self.fingerprint, str(self.path))
+        return rotation
+
+    def add(
+        self,
+        vectors: Vectors | ArrayLike,
+        ids: Sequence[Id] | None = None,
+        *,
+        titles: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Written:
+        """Adds documents, all or none: the encoder's vectors and, one a row, what is known of them. Then the disk has them."""
+        return self.write(of_vectors(Vectors.of(vectors, ids, name="documents"), titles, texts, metadata))
+
+    def update(
+        self,
+        vectors: Vectors | ArrayLike,
+        ids: Sequence[Id] | None = None,
+        *,
+        titles: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Written:
+        """Like `add`, in place of the documents that have the same ids."""
+        return self.write(of_vectors(Vectors.of(vectors, ids, name="documents"), titles, texts, metadata), update=True)
+
+    def write(self, documents: Source, *, update: bool = False) -> Written:
+        """Adds documents from where they are, batch by batch, in one commit."""
+        settings = self.settings
+        if documents.width != settings.encoder_width:
+            raise DataError(f"{documents.name}: documents are {documents.width} wide, the index {settings.encoder_width}: use its encoder")
+        with change(self.path) as changing, progress("indexing", documents.count) as tick:
+            before, absorbed = changing.head, _absorbed(changing.segments, documents.count)
+            with self._writer() as writer:
+                self._copy(changing, absorbed, writer)
+                for batch in documents.batches():
+                    numbers = changing.insert(batch.documents, update=update)
+                    writer.append(self._turned(batch.vectors), numbers, [document.id for document in batch.documents])
+                    tick(len(numbers))
+                added = changing.head.following - before.following
+                if not added:
+                    raise DataError(f"{documents.name}: there are no documents")
+                entry = writer.finish(settings.storage, SEED)
+            replaced = changing.head.removed - before.removed
+            changing.replace(absorbed, (entry,))
+        self._committed()
+        return Written(added - replaced, replaced, entry.storage)
+
+    def remove(self, ids: Iterable[Id]) -> int:
+        """Removes documents, all or none. Their rows stay on disk until `compact`."""
+        wanted = list(dict.fromkeys(map(str, ids)))
+        with change(self.path) as changing:
+            changing.remove(list(self._numbers(changing, wanted).values()))
+        self._committed()
+        return len(wanted)
+
+    def compact(self) -> bool:
+        """Makes one segment of all, without what was removed; False where there is nothing to do. Searches go on meanwhile."""
+        with change(self.path) as changing:
+            needed = len(changing.segments) > 1 or changing.head.removed > 0
+            if needed:
+                with self._writer() as writer, progress("compacting", sum(entry.rows for entry in changing.segments)) as tick:
+                    self._copy(changing, changing.segments, writer, tick)
+                    new = [writer.finish(self.settings.storage, SEED)] if len(writer) else []
+                changing.replace(changing.segments, new)
+        self._committed()
+        return needed
+
+    def snapshot(self, path: StrPath, *, force: bool = False) -> None:
+        """A copy of the index as this object sees it, checked through and through, whatever is written meanwhile."""
+        view = self.view
+        view.manifest.check()
+        with atomic_folder(path, force=force) as folder, progress("copying", len(view.segments)) as tick:
+            for segment in view.segments:
+                segment.check()
+                (folder / segment.entry.name).write_bytes(segment.bytes())
+                tick()
+            (folder / MODEL).mkdir()
+            for name in self.settings.model:
+                (folder / MODEL / name).write_bytes((self.path / MODEL / name).read_bytes())
+            check_model(folder, self.settings)
+            view.manifest.copy_to(folder)
+
+    def refresh(self) -> bool:
+        """Goes on to the last commit; whether there was a newer one. Searches that have begun end where they began.
+
+        A reader that stays at an old commit keeps SQLite from reusing its log: refresh now and then where others write.
+        """
+        with Manifest(self.path) as manifest:
+            if manifest.head.commit == self.view.manifest.head.commit:
+                return False
+        view = self._opened({segment.entry.name: segment for segment in self.view.segments})
+        view.checked = self.view.checked
+        self.view = view
+        return True
+
+    def _committed(self) -> None:
+        """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
+        self.refresh()
+        settle(self.path)
+        manifest = Manifest(self.path)
+        if manifest.head == self.view.manifest.head:
+            self.view = View(manifest, self.view.segments)
+
+    def documents(self, ids: Iterable[Id]) -> list[Document]:
+        """What is known of these documents."""
+        numbers = self._numbers(self.view.manifest, [str(identifier) for identifier in ids])
+        found = self.view.manifest.documents_of(list(numbers.values()))
+        return [found[number] for number in numbers.values()]
+
+    def described(self, hits: Hits) -> list[list[Document]]:
+        """What is known of the documents that were found, one list a query, also where they have been removed since."""
+        if not isinstance(hits.documents, Names):
+            raise OptionError("these answers are from an index in memory, which knows nothing of its documents but their ids")
+        names = hits.documents
+        return [names.described(row[row >= 0]) for row in hits.rows]
+
+    def vectors(self, ids: Iterable[Id]) -> F32:
+        """These documents' vectors as they are kept: rotated, cut, rounded to float16. (n, m)"""
+        numbers = self._numbers(self.view.manifest, [str(identifier) for identifier in ids])
+        return self.view.vectors(self.view.rows_of(list(numbers.values())))
+
+    def facts(self) -> dict[str, Any]:
+        """What `adawidth info` prints."""
+        head, segments = self.view.manifest.head, self.view.manifest.segments
+        return {
+            "kind": "index",
+            "documents": head.documents,
+            "removed": head.removed,
+            "encoder_width": head.settings.encoder_width,
+            "width": head.settings.width,
+            "start": head.settings.start,
+            "coded": head.settings.coded,
+            "storage": head.settings.storage,
+            "fingerprint": head.settings.fingerprint,
+            "commit": head.commit,
+            "bytes": sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
+            "segments": [{"name": e.name, "documents": e.rows, "storage": e.storage, "bytes": e.size} for e in segments],
+        }
+
+    def _opened(self, known: Mapping[str, Segment]) -> View:
+        """The last commit. A writer may remove files between the manifest and them: then there is a newer commit."""
+        for attempt in range(ATTEMPTS):
+            manifest = Manifest(self.path)
+            try:
+                return View(manifest, [known.get(entry.name) or Segment(self.path, entry) for entry in manifest.segments])
+            except MissingSegment:
+                manifest.close()
+                if attempt == ATTEMPTS - 1:
+                    raise
+            except BaseException:
+                manifest.close()
+                raise
+        raise AssertionError("every attempt returns or raises")
+
+    def _writer(self) -> SegmentWriter:
+        return SegmentWriter(self.path, self.settings.width, self.settings.ladder, self.settings.start, self.settings.coded)
+
+    def _turned(self, vectors: Vectors) -> F16:
+        """Rotated and cut. Rounding must not order equal documents: their ids do."""
+        rows = self.rotation.apply(vectors.all(), self.settings.width)
+        copies, originals = twins(vectors)
+        rows[copies] = rows[originals]
+        return rows.astype(np.float16)
+
+    def _copy(self, changing: Change, entries: Sequence[Entry], writer: SegmentWriter, tick: Tick | None = None) -> None:
+        """Appends what is not removed of some segments."""
+        for entry in entries:
+            segment = Segment(self.path, entry)
+            segment.check()
+            alive, ids = segment.without(changing.removed), segment.ids()
+            for start in range(0, len(segment), BLOCK):
+                kept = start + np.flatnonzero(alive[start : start + BLOCK])
+                writer.append(segment.rows[kept], segment.numbers[kept], [ids[row] for row in kept.tolist()])
+                if tick is not None:
+                    tick(min(BLOCK, len(segment) - start))
+
+    def _numbers(self, manifest: Manifest, ids: Sequence[str]) -> dict[str, int]:
+        """The numbers of ids that must be there."""
+        found = manifest.numbers_of(ids)
+        missing = [name for name in ids if name not in found]
+        if missing:
+            raise DataError(f"{self.path}: there is no document {missing[0]!r}; {len(missing)} of {len(ids)} ids are not in the index")
+        return {name: found[name] for name in ids}
+
+
+def _absorbed(entries: Sequence[Entry], count: int) -> list[Entry]:
+    """The last segments that are no larger than what comes behind them: a new segment of `count` documents takes them up.
+
+    So there are never more segments than doublings between the smallest and the largest, however little is added at a time.
+    """
+    taken: list[Entry] = []
+    for entry in reversed(entries):
+        if entry.rows > count:
+            break
+        taken.insert(0, entry)
+        count += entry.rows
+    return taken
+
+
+def check_folder(path: Path) -> None:
+    """Refuses what is no index folder, and one with links, which could lead out of it."""
+    if not path.is_dir():
+        raise ArtifactError(f"{path}: there is no such index; make one with `adawidth index MODEL DATASET --out {path.name}`")
+    if not (path / FILE).is_file():
+        raise ArtifactError(f"{path}: this is no index: there is no {FILE} in it")
+    link = next((file for folder in (path, path / MODEL) if folder.is_dir() for file in folder.iterdir() if file.is_symlink()), None)
+    if link is not None:
+        raise ArtifactError(f"{link}: this is a link; an index has none, and what it leads to is not read: copy the file itself")
+
+
+def check_model(path: Path, settings: Settings) -> None:
+    """Refuses a copy of the model that is not what was copied."""
+    for name, checksum in settings.model.items():
+        file = path / MODEL / name
+        try:
+            found = zlib.crc32(file.read_bytes()) if "/" not in name and not file.is_fifo() else None
+        except OSError as error:
+            raise ArtifactError(f"{file}: can't be read ({error.strerror}): restore a snapshot") from None
+        if found != checksum:
+            raise ArtifactError(f"{file}: damaged: it is not what was written (checksum {found}, expected {checksum}); restore a snapshot")

@@ -1,0 +1,90 @@
+"""The names of an index's documents: their ids, how ids order documents of equal scores, and what else is known of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from ..data import Vectors
+from ..formats import Document
+from ..types import I64, Id, Rows
+from .store.manifest import Manifest
+from .store.segment import Segment
+
+FEW = 20  # where fewer than one row in so many is outside of the largest segment, those are sorted in among its own
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Names(Vectors):
+    """Ids of an index's documents; the vectors are in the index, not here. Its length is the number of documents not removed."""
+
+    segments: tuple[Segment, ...]
+    firsts: Sequence[int]
+    alive: int
+    manifest: Manifest
+
+    def described(self, rows: Rows) -> list[Document]:
+        """What is known of the documents in these rows, as of the commit that the index was searched at."""
+        places = [(bisect_right(self.firsts, row) - 1, row) for row in rows.tolist()]
+        numbers = [int(self.segments[place].numbers[row - self.firsts[place]]) for place, row in places]
+        found = self.manifest.documents_of(numbers)
+        return [found[number] for number in numbers]
+
+    def __len__(self) -> int:
+        return self.alive
+
+    @cached_property
+    def tie_rank(self) -> I64:
+        """Orders rows as their ids, descending: merged from the segments' own orders."""
+        rank = np.empty(self.firsts[-1], np.int64)
+        if not self.segments:
+            return rank
+        large, *rest = sorted(range(len(self.segments)), key=lambda place: len(self.segments[place]), reverse=True)
+        others = [row for place in rest for row in self._descending(place).tolist()]
+        if FEW * len(others) > len(rank):  # sorting runs that are sorted is merging them
+            rows = sorted([*self._descending(large).tolist(), *others], key=self.ids.__getitem__, reverse=True)
+            rank[rows] = np.arange(len(rows))
+            return rank
+        step, places = len(others) + 1, rank[self.firsts[large] : self.firsts[large + 1]]
+        np.multiply(self.segments[large].arrays["places"], step, out=places, dtype=np.int64)
+        places += step  # numbers before each are left for the others
+        low, order = 0, self._descending(large) if others else places[:0]
+        for place, row in enumerate(sorted(others, key=self.ids.__getitem__, reverse=True)):
+            low = bisect_left(order, True, lo=low, key=partial(self._before, row))
+            rank[row] = low * step + place + 1
+        return rank
+
+    def _before(self, row: int, other: int) -> bool:
+        """Whether a row's id comes before another's, descending."""
+        return str(self.ids[row]) > str(self.ids[other])
+
+    def _descending(self, place: int) -> Rows:
+        """The rows of a segment in the order of their ids, descending."""
+        places = self.segments[place].arrays["places"]
+        order = np.empty(len(places), np.int64)
+        order[places] = np.arange(len(places)) + self.firsts[place]
+        return order
+
+
+class Ids(Sequence[Id]):
+    """Ids of documents, decoded when they are asked for."""
+
+    def __init__(self, segments: Sequence[Segment], firsts: Sequence[int]) -> None:
+        self._segments = segments
+        self._firsts = firsts
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[i] for i in range(*row.indices(len(self)))]
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        place = bisect_right(self._firsts, row) - 1
+        return self._segments[place].id_of(row - self._firsts[place])

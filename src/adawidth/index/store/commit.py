@@ -1,0 +1,217 @@
+"""One change of an index: what it adds and removes becomes visible at its end, all of it, or never.
+
+The order is what makes this so: segment files are written and synced first, under names that nothing knows; then one SQLite
+transaction makes them known, with their documents and the removals.
+
+A process that dies in between leaves segment files that no manifest knows. Such a file may still come to life: a writer that is
+killed while SQLite syncs its log leaves a whole commit there, which others do not see as long as a reader keeps the log's shared
+memory, and which SQLite brings back when all have ended. A later commit overwrites it. So files are swept only after a commit
+of one's own: then no commit but the last can ever be seen again.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import AdaWidthError, ArtifactError, DataError, UnknownOutcomeError
+from ...formats import Document
+from ...types import I64
+from . import lock
+from .manifest import Manifest, checksum_of, packed, parts
+from .segment import NAME, Entry
+
+ASIDE = "aside"  # where `repair` moves files that hold what it could not save
+PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+class Change(Manifest):
+    """The manifest in a transaction: what is done here is seen by no one before `commit`."""
+
+    def __init__(self, folder: Path, *, mending: bool = False) -> None:
+        super().__init__(folder, writing=True, mending=mending)
+        self._before = (self.head, self.segments)
+
+    def insert(self, documents: Sequence[Document], *, update: bool = False) -> I64:
+        """Adds documents and gives their numbers, which ascend. With `update` those of the same ids are removed, else refused."""
+        head = self.head
+        known = self.numbers_of([document.id for document in documents]) if update else {}
+        self.remove([number for number in known.values() if number < self._before[0].following])
+        rows = [_row(number, document) for number, document in enumerate(documents, head.following)]
+        with self._told():
+            try:
+                self._db.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", rows)
+            except sqlite3.IntegrityError:
+                raise self._twice(documents) from None
+        self.head = replace(self.head.with_documents([row[-1] for row in rows]), following=head.following + len(rows))
+        return np.arange(head.following, self.head.following, dtype=np.int64)
+
+    def remove(self, numbers: Collection[int]) -> None:
+        """Removes documents; their rows stay in their segments until these are replaced."""
+        self.forget(numbers)
+        with self._told():
+            self._db.executemany("INSERT INTO removed VALUES (?)", ((number,) for number in numbers))
+        self.head = self.head.with_removed(numbers)
+
+    def forget(self, numbers: Collection[int]) -> None:
+        """Removes documents whose rows are in no segment."""
+        for part in parts(list(numbers)):
+            gone = self.query(f"DELETE FROM documents WHERE number IN ({', '.join('?' * len(part))}) RETURNING checksum", part)
+            self.head = self.head.without_documents([checksum for (checksum,) in gone])
+
+    def replace(self, old: Sequence[Entry], new: Sequence[Entry]) -> None:
+        """Other segments in place of some: the new ones have no row of a document that was removed before this change."""
+        for entry in old:
+            gone = self.removed[(self.removed >= entry.first) & (self.removed <= entry.last)].tolist()
+            with self._told():
+                self._db.executemany("DELETE FROM removed WHERE number = ?", [(number,) for number in gone])
+            self.head = self.head.without_removed(gone)
+        names = {entry.name for entry in old}
+        kept = [entry for entry in self.segments if entry.name not in names]
+        self.segments = tuple(sorted((*kept, *new), key=lambda entry: entry.first))
+
+    def commit(self) -> bool:
+        """Makes the change visible, and waits until the disk has it. No change: no commit, and False."""
+        if (self.head, self.segments) == self._before:
+            self.rollback()
+            return False
+        self.head = replace(self.head, commit=self.head.commit + 1)
+        before, after = ({entry.name: entry for entry in segments} for segments in (self._before[1], self.segments))
+        with self._told():
+            self._db.executemany("DELETE FROM segments WHERE name = ?", [(name,) for name in before.keys() - after.keys()])
+            new = [(name, json.dumps(after[name].to_json())) for name in after.keys() - before.keys()]
+            self._db.executemany("INSERT INTO segments VALUES (?, ?)", new)
+            texts = [text for (text,) in self._db.execute("SELECT value FROM segments ORDER BY name")]
+            self._db.execute("UPDATE head SET value = ?, checksum = ?", packed(self.head, texts))
+        try:
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._find_out(error)
+        self._before = (self.head, self.segments)
+        with suppress(sqlite3.Error):  # readers of older commits, or a full disk, may keep the log from being emptied: the next time then
+            self._db.execute("PRAGMA busy_timeout = 0")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return True
+
+    def make_certain(self, doubt: int) -> None:
+        """Nothing but this manifest's state can ever be seen again, whatever failed or dead writers left in the log.
+
+        A commit that changes nothing overwrites there what is not yet visible. Where a commit whose sync had failed (number
+        `doubt`) is visible, its pages may be in memory alone, and are copied to the manifest and synced there.
+        """
+        with self._told():
+            (turn,) = self._db.execute("PRAGMA user_version").fetchone()  # means nothing; SQLite writes no page that stays the same
+            self._db.execute(f"PRAGMA user_version = {(turn + 1) % 2**31}")
+            self._db.execute("COMMIT")
+            if 0 < doubt <= self.head.commit:
+                (busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if busy:
+                    raise ArtifactError(f"{self.path}: an earlier write failed, and readers keep it from being settled: close them first")
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def rollback(self) -> None:
+        """Takes everything back."""
+        self.head, self.segments = self._before
+        with suppress(sqlite3.Error):  # SQLite has done so itself, or the connection is closed
+            self._db.execute("ROLLBACK")
+
+    def _find_out(self, error: sqlite3.Error) -> None:
+        """COMMIT has failed: SQLite took the transaction back, but its log may hold it all the same, and bring it back some day.
+
+        Looks which it is, and makes that last: returns where the change is written, else raises.
+        """
+        wanted = self.head.commit
+        self._db.close()  # it may be in no state to go on
+        try:
+            with Change(self.path.parent, mending=True) as found:
+                found.make_certain(wanted)
+                written = found.head.commit == wanted
+        except (AdaWidthError, sqlite3.Error) as second:
+            raise UnknownOutcomeError(
+                f"{self.path.parent}: it is not known whether this was written ({error}; then {second}): "
+                "free some space or mend the disk, open the index again and look"
+            ) from error
+        if not written:
+            raise DataError(f"{self.path.parent}: not written, the index is as it was ({error}): free space or mend the disk") from error
+
+    def _twice(self, documents: Sequence[Document]) -> DataError:
+        """Which id is there already: in the index, in an earlier batch of this change, or in this one."""
+        known = self.numbers_of([document.id for document in documents])
+        stood = next((name for name, number in known.items() if number < self._before[0].following), None)
+        if stood is not None:
+            return DataError(f"{self.path.parent}: id {stood!r} is in the index already: use update, or remove it first")
+        counts = Counter(document.id for document in documents)
+        twice = next(name for name, number in known.items() if number < self.head.following or counts[name] > 1)
+        return DataError(f"{self.path.parent}: id {twice!r} stands twice in what is added: ids must be unique")
+
+
+@contextmanager
+def change(folder: Path, *, mending: bool = False) -> Iterator[Change]:
+    """`with change(folder) as changing: …` commits when the block ends well and takes everything back when it does not.
+
+    `mending` takes the manifest as it is where commits of it are lost, and sets unknown files aside instead of removing them.
+    """
+    with lock.held(folder) as handle, Change(folder, mending=mending) as changing:
+        doubt = lock.doubt(folder)
+        if doubt or unknown(folder, changing.segments):
+            changing.make_certain(doubt)
+            lock.note(handle, lock.last_commit(folder))
+            sweep(folder, changing.segments, aside=mending)
+        try:
+            yield changing
+            committed = changing.commit()
+        except UnknownOutcomeError:
+            lock.note(handle, lock.last_commit(folder), doubt=changing.head.commit)
+            changing.rollback()
+            raise
+        except OSError as error:
+            changing.rollback()
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None)  # NumPy's short writes carry no number
+            reason = "the disk is full: free some space" if full else error.strerror
+            raise DataError(f"{folder}: not written, the index is as it was: {reason}") from error
+        except BaseException:
+            changing.rollback()
+            raise
+        lock.note(handle, changing.head.commit)
+        if committed:
+            sweep(folder, changing.segments, aside=mending)
+
+
+def unknown(folder: Path, segments: Sequence[Entry]) -> list[Path]:
+    """The segment files that the manifest does not know: of writers that did not get to their end, and replaced ones."""
+    known = {entry.name for entry in segments}
+    return [file for file in folder.iterdir() if NAME.fullmatch(file.name) and file.name not in known]
+
+
+def sweep(folder: Path, segments: Sequence[Entry], *, aside: bool = False) -> None:
+    """Removes the segment files that the manifest does not know, or moves them to a folder `aside`.
+
+    Only after a commit of one's own, under the lock. The commit stands whatever becomes of the files: the next one sweeps again.
+    """
+    for file in unknown(folder, segments):
+        with suppress(OSError):
+            if aside:
+                (folder / ASIDE).mkdir(exist_ok=True)
+                file.rename(folder / ASIDE / file.name)
+            else:
+                file.unlink(missing_ok=True)
+
+
+def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:
+    """What is stored of a document."""
+    try:
+        texts = (document.id, document.title, document.text, PLAIN(document.metadata) if document.metadata else "{}")
+        checksum = checksum_of(number, *texts)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"document {document.id!r}: title, text and metadata must be plain text and JSON: {error}") from None
+    if not document.id:
+        raise DataError(f"a document, {document.title or document.text[:40]!r}, has an empty id: give every document one")
+    return (number, *texts, checksum)

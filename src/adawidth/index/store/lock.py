@@ -1,0 +1,74 @@
+"""One writer at a time: a lock on a file that says which process holds it and what the last commit was.
+
+The system frees the lock when the process ends, however it ends. The number of the last commit stands here too, outside of
+SQLite, so that commits which a damaged or missing write-ahead log takes back are noticed; and, where it is not known whether a
+commit was written, its number as a doubt that the next writer has to settle.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ...errors import ArtifactError
+
+FILE = "lock"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[int]:
+    """Holds the folder's lock, and gives its handle; refuses where another process, or another part of this one, holds it."""
+    path = folder / FILE
+    if not os.access(folder, os.W_OK):
+        raise ArtifactError(f"{folder}: can't be written to: give this user the right to, or work on a snapshot")
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise ArtifactError(f"{folder}: can't be written to: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            process = _read(path).get("process", "unknown")
+            raise ArtifactError(f"{folder}: process {process} is writing to it: wait until it is done; searching goes on") from None
+        _write(handle, last_commit(folder), doubt(folder))
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def note(handle: int, commit: int, doubt: int = 0) -> None:
+    """Keeps the number of a commit that the disk has, and that of one in doubt. Where this can't be written, there is no note."""
+    _write(handle, commit, doubt)
+
+
+def last_commit(folder: Path) -> int:
+    """The last commit that was noted; 0 where none was."""
+    return _read(folder / FILE).get("commit", 0)
+
+
+def doubt(folder: Path) -> int:
+    """The commit of which it is not known whether it was written; 0 where there is none."""
+    return _read(folder / FILE).get("doubt", 0)
+
+
+def _write(handle: int, commit: int, doubt: int) -> None:
+    data = json.dumps({"process": os.getpid(), "commit": commit, "doubt": doubt}).encode()
+    with suppress(OSError):
+        os.pwrite(handle, data.ljust(80), 0)
+
+
+def _read(path: Path) -> dict[str, int]:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            found = json.loads(os.read(handle, 80))
+        finally:
+            os.close(handle)
+    except (OSError, ValueError):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, int)} if isinstance(found, dict) else {}

@@ -1,0 +1,327 @@
+"""The manifest: a SQLite file that says which segments an index has, which of their documents are removed, and what documents say.
+
+It is the one thing that changes: a transaction makes new segments, their documents and removals visible together or not at all.
+Every document has a checksum, and the head has those of everything: a damaged page is found, not believed. What an untrusted file
+may hold is no more than the tables below: any other table, view or trigger is refused before anything is read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+import numpy as np
+
+from ...errors import ArtifactError, DataError
+from ...formats import Document
+from ...types import I64
+from . import lock
+from .segment import Entry
+
+FILE = "manifest.sqlite"
+FORMAT = "adawidth-index"
+VERSION = 2
+TABLES = {
+    "head": "CREATE TABLE head (value TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    "segments": "CREATE TABLE segments (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "removed": "CREATE TABLE removed (number INTEGER PRIMARY KEY)",
+    "documents": "CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, "
+    "text TEXT NOT NULL, metadata TEXT NOT NULL, checksum INTEGER NOT NULL)",
+}
+MANY = 500  # values bound in one statement
+SOME = 10_000  # documents read at a time
+WHOLE = 2**64
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is chosen when an index is made, and stays."""
+
+    fingerprint: str  # of the rotation
+    encoder_width: int
+    width: int  # coordinates kept
+    start: int  # the width that codes find candidates for
+    coded: int  # coordinates that four-bit codes are made of: `start`, or twice as many
+    storage: str  # as asked for: auto, or a storage by name
+    ladder: tuple[int, ...]  # widths whose lengths are stored, the last one is `width`
+    model: Mapping[str, int]  # checksum of each file of the copied model
+
+    def __post_init__(self) -> None:
+        """Refuses what no index has: a manifest may come from anywhere."""
+        widths = (self.encoder_width, self.width, self.start, self.coded, *self.ladder)
+        if not all(type(width) is int for width in widths) or not 1 <= self.start <= self.width <= self.encoder_width:
+            raise ValueError("widths")
+        if self.coded not in (self.start, 2 * self.start) or self.coded > self.width:
+            raise ValueError("coded")
+        if list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1 or self.ladder[-1] != self.width:
+            raise ValueError("ladder")
+        if not isinstance(self.fingerprint, str) or not isinstance(self.model, dict) or "config.json" not in self.model:
+            raise ValueError("model")
+
+
+@dataclass(frozen=True)
+class Head:
+    """The state of an index at one commit."""
+
+    settings: Settings
+    commit: int = 0
+    following: int = 0  # the number that the next document gets
+    documents: int = 0
+    documents_sum: int = 0  # of the documents' checksums
+    removed: int = 0
+    removed_sum: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses what no index has."""
+        counts = (self.commit, self.following, self.documents, self.documents_sum, self.removed, self.removed_sum)
+        if not all(type(count) is int and count >= 0 for count in counts):
+            raise ValueError("counts")
+
+    def with_documents(self, checksums: Collection[int]) -> Head:
+        """With documents of these checksums more."""
+        total = (self.documents_sum + sum(checksums)) % WHOLE
+        return replace(self, documents=self.documents + len(checksums), documents_sum=total)
+
+    def without_documents(self, checksums: Collection[int]) -> Head:
+        """With documents of these checksums fewer."""
+        total = (self.documents_sum - sum(checksums)) % WHOLE
+        return replace(self, documents=self.documents - len(checksums), documents_sum=total)
+
+    def with_removed(self, numbers: Collection[int]) -> Head:
+        """With these removals more."""
+        return replace(self, removed=self.removed + len(numbers), removed_sum=(self.removed_sum + sum(map(_mark, numbers))) % WHOLE)
+
+    def without_removed(self, numbers: Collection[int]) -> Head:
+        """With these removals fewer."""
+        return replace(self, removed=self.removed - len(numbers), removed_sum=(self.removed_sum - sum(map(_mark, numbers))) % WHOLE)
+
+
+class Manifest:
+    """A connection to the manifest of an index folder. As a reader it sees, to its end, the commit it was opened at."""
+
+    def __init__(self, folder: Path, *, writing: bool = False, mending: bool = False) -> None:
+        self.path = folder / FILE
+        self._lock = threading.Lock()
+        mode, noted = "rw" if writing else "ro", lock.last_commit(folder)
+        if not writing and not os.access(folder, os.W_OK) and not (folder / f"{FILE}-wal").exists():
+            mode += "&immutable=1"  # SQLite needs no files of its own beside it then
+        with self._told():
+            self._db = sqlite3.connect(
+                f"file:{quote(str(self.path.absolute()))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=60
+            )
+            try:
+                for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "synchronous = FULL", "temp_store = FILE"):
+                    self._db.execute(f"PRAGMA {pragma}")
+                if writing:
+                    self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+                self._check_tables()
+                self.head, self.segments = self._read()
+                self.removed = self._removed()
+                if self.head.commit < noted and not mending:
+                    raise ArtifactError(
+                        f"{self.path}: damaged: it is at commit {self.head.commit}, but commit {noted} was made; "
+                        f"restore a snapshot, or go on from there after `adawidth repair {folder.name}`"
+                    )
+            except BaseException:
+                self._db.close()
+                raise
+
+    @classmethod
+    def create(cls, folder: Path, settings: Settings) -> None:
+        """An empty manifest."""
+        db = sqlite3.connect(folder / FILE, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("BEGIN")
+            for statement in TABLES.values():
+                db.execute(statement)
+            text, checksum = packed(Head(settings), [])
+            db.execute("INSERT INTO head VALUES (?, ?)", (text, checksum))
+            db.execute("COMMIT")
+        finally:
+            db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_db"):
+            self._db.close()
+
+    def close(self) -> None:
+        """Ends the connection, and with it the view of its commit."""
+        self._db.close()
+
+    def documents_of(self, numbers: Sequence[int]) -> dict[int, Document]:
+        """The documents of these numbers, each with its checksum checked."""
+        found: dict[int, Document] = {}
+        for part in parts(sorted(set(numbers))):
+            for row in self.query(f"SELECT * FROM documents WHERE number IN ({_marks(part)})", part):
+                found[row[0]] = self._document(row)
+        missing = next((number for number in numbers if number not in found), None)
+        if missing is not None:
+            raise self.damaged(f"document {missing} is not in it")
+        return found
+
+    def numbers_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """The numbers of those of these ids that are there, each document with its checksum checked."""
+        found: dict[str, int] = {}
+        for part in parts(list(ids)):
+            for row in self.query(f"SELECT * FROM documents WHERE id IN ({_marks(part)})", part):
+                self._check_document(row)
+                found[row[1]] = row[0]
+        return found
+
+    def matching(self, condition: str, values: Sequence[Any]) -> I64:
+        """The numbers of the documents that meet a condition, which has its values bound and none in its text."""
+        return np.array([number for (number,) in self.query(f"SELECT number FROM documents WHERE {condition}", values)], np.int64)
+
+    def check(self) -> None:
+        """Reads every page and every document; refuses a damaged one."""
+        for (problem,) in self.query("PRAGMA quick_check(1)"):
+            if problem != "ok":
+                raise self.damaged(problem)
+        self.check_documents()
+
+    def check_documents(self) -> None:
+        """Reads every document; refuses a damaged one, and one too many or too few."""
+        count = total = last = 0
+        while rows := self.query("SELECT * FROM documents WHERE number >= ? ORDER BY number LIMIT ?", (last, SOME)):
+            for row in rows:
+                self._check_document(row)
+            count, total, last = count + len(rows), total + sum(row[-1] for row in rows), rows[-1][0] + 1
+        if (count, total % WHOLE) != (self.head.documents, self.head.documents_sum):
+            raise self.damaged(f"{count} documents are not the {self.head.documents} that were written")
+
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows that a statement gives. Safe for concurrent use."""
+        with self._lock, self._told():
+            return self._db.execute(statement, values).fetchall()
+
+    def copy_to(self, folder: Path) -> None:
+        """Writes this commit's manifest into another folder."""
+        with self._lock, self._told():
+            target = sqlite3.connect(folder / FILE)
+            try:
+                self._db.backup(target)
+            finally:
+                target.close()
+
+    def damaged(self, what: str) -> ArtifactError:
+        """The error that says so."""
+        return ArtifactError(f"{self.path}: damaged: {what}; restore a snapshot or index the documents again")
+
+    def _check_tables(self) -> None:
+        found = self._db.execute("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_autoindex_%'").fetchall()
+        if dict(found) != TABLES or len(found) != len(TABLES):
+            raise ArtifactError(f"{self.path}: its tables are not those of an AdaWidth index: {', '.join(str(name) for name, _ in found)}")
+
+    def _read(self) -> tuple[Head, tuple[Entry, ...]]:
+        """The head and the segments, checked."""
+        segments = [text for (text,) in self._db.execute("SELECT value FROM segments ORDER BY name")]
+        heads = self._db.execute("SELECT value, checksum FROM head").fetchall()
+        if len(heads) != 1:
+            raise self.damaged(f"it has {len(heads)} heads")
+        text, checksum = heads[0]
+        if not all(isinstance(value, str) for value in (text, *segments)) or _checksum(text, *segments) != checksum:
+            raise self.damaged("the head does not have its checksum")
+        try:
+            stored = json.loads(text)
+            if stored["format"] != FORMAT:
+                raise ArtifactError(f"{self.path}: not an AdaWidth index; expected format {FORMAT!r}")
+            if stored["version"] > VERSION:
+                newer = f"format version {stored['version']}"
+                raise ArtifactError(f"{self.path}: {newer}, this AdaWidth reads up to {VERSION}: upgrade adawidth")
+            found = {"coded": stored["settings"]["start"], **stored["settings"]}  # version 1 did not say it
+            settings = Settings(**{**found, "ladder": tuple(found["ladder"])})
+            values = {name: value for name, value in stored.items() if name not in ("format", "version")}
+            entries = sorted((Entry.of(json.loads(segment)) for segment in segments), key=lambda entry: entry.first)
+            return Head(**{**values, "settings": settings}), tuple(entries)
+        except (TypeError, KeyError, ValueError, AttributeError, IndexError) as error:
+            raise self.damaged(f"it does not describe an index ({error})") from None
+
+    def _removed(self) -> I64:
+        numbers = [number for (number,) in self._db.execute("SELECT number FROM removed ORDER BY number")]
+        if (len(numbers), sum(map(_mark, numbers)) % WHOLE) != (self.head.removed, self.head.removed_sum):
+            raise self.damaged(f"{len(numbers)} removals are not the {self.head.removed} that were written")
+        return np.array(numbers, np.int64)
+
+    def _document(self, row: Sequence[Any]) -> Document:
+        self._check_document(row)
+        _, identifier, title, text, metadata, _ = row
+        return Document(identifier, title, text, json.loads(metadata))
+
+    def _check_document(self, row: Sequence[Any]) -> None:
+        try:
+            sound = checksum_of(row[0], *row[1:-1]) == row[-1]
+        except (TypeError, ValueError):
+            sound = False
+        if not sound:
+            raise self.damaged(f"document {row[1]!r} does not have its checksum")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turns what SQLite says into one line."""
+        try:
+            yield
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError, MemoryError, OverflowError) as error:  # a damaged page may hold anything
+            what = str(error) or type(error).__name__
+            if not self.path.exists():
+                raise ArtifactError(f"{self.path.parent}: this is no index: there is no {FILE} in it") from None
+            if "locked" in what:
+                raise ArtifactError(f"{self.path}: another process holds it locked: wait until it is done") from None
+            if "full" in what or "disk I/O" in what:
+                raise DataError(f"{self.path}: not written, the disk is full or can't be written ({what}): free some space") from None
+            raise self.damaged(what) from None
+
+
+def settle(folder: Path) -> None:
+    """Carries commits from SQLite's log over to the manifest as far as readers allow; does nothing where it can't be written."""
+    with suppress(sqlite3.Error):
+        db = sqlite3.connect(f"file:{quote(str((folder / FILE).absolute()))}?mode=rw", uri=True, isolation_level=None, timeout=0)
+        try:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            db.close()
+
+
+def checksum_of(number: int, *texts: str) -> int:
+    """Of a document. Text that is no Unicode is a ValueError, anything else than text a TypeError."""
+    return zlib.crc32("\0".join((str(number), *texts)).encode())
+
+
+def _checksum(*texts: str) -> int:
+    return zlib.crc32("\0".join(texts).encode())
+
+
+def _mark(number: int) -> int:
+    return zlib.crc32(str(number).encode())
+
+
+def packed(head: Head, segments: Sequence[str]) -> tuple[str, int]:
+    """A head as text, and the checksum of it and of the segments' texts in the order of their names."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(head)})
+    return text, _checksum(text, *segments)
+
+
+def parts(values: list[Any]) -> Iterator[list[Any]]:
+    """Values in as many at a time as one statement takes."""
+    return (values[start : start + MANY] for start in range(0, len(values), MANY))
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,260 @@
+"""A segment: documents' rotated rows and what belongs to them, as plain arrays in one file that is written once and never changed.
+
+The file is a line of magic and then arrays, one behind the other. What they are and where they lie stands in an Entry, which the
+manifest keeps, with a checksum of each. All arrays but the rows are checked when the file is opened; the rows, which are many,
+block by block when they are first read. Nothing in a file is trusted: names, kinds, places and sizes are checked before use.
+
+    rows       (N, m) float16   rotated documents, to the width kept
+    inverse    (N, W) float32   one over the length of each row's prefix at each width of the ladder
+    numbers    (N,) int64       the documents' numbers in the manifest, ascending
+    names      bytes, and ends (N,) int64: the documents' ids
+    places     (N,) int32       place of each id when those of the segment are sorted descending
+    total      (m,) float64     sum of the rows
+    codes.*                     what finds candidates among the leading coordinates
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+import zlib
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ...errors import ArtifactError, OptionError
+from ...types import F16, F32, F64, I64, Array, Mask, Rows
+
+if TYPE_CHECKING:
+    from ..codes import Codes
+
+MAGIC = b"adawidth segment 1\n".ljust(64, b"\0")
+ALIGNED = 64
+CHECKED = 64  # rows under one checksum
+KINDS = ("<f2", "<f4", "<f8", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8")
+LAYOUT = {  # kind and dimensions of the arrays that every segment has
+    "rows": ("<f2", 2),
+    "inverse": ("<f4", 2),
+    "numbers": ("<i8", 1),
+    "names": ("|u1", 1),
+    "ends": ("<i8", 1),
+    "places": ("<i4", 1),
+    "total": ("<f8", 1),
+}
+NAME = re.compile(r"[0-9a-f]{32}\.segment")
+
+
+
+class MissingSegment(ArtifactError):
+    """A segment file that is not there: lost, or replaced by a writer since its entry was read."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an array lies in the file, and its checksum."""
+
+    kind: str
+    shape: tuple[int, ...]
+    offset: int
+    checksum: int
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return int(np.prod(self.shape, dtype=object)) * np.dtype(self.kind).itemsize
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the manifest keeps of a segment."""
+
+    name: str
+    rows: int
+    first: int  # number of its first document …
+    last: int  # … and of its last
+    size: int  # of the file, in bytes
+    storage: str  # of the codes
+    checks: str  # checksums of each block of 64 rows, 32 bits each, as hexadecimal digits
+    arrays: dict[str, Place]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> Self:
+        """The entry that `to_json` gave. Raises TypeError, KeyError or ValueError for anything else."""
+        arrays = {str(name): Place(**{**place, "shape": tuple(place["shape"])}) for name, place in stored["arrays"].items()}
+        entry = cls(**{**stored, "arrays": arrays})
+        numbers = [entry.rows, entry.first, entry.last, entry.size]
+        numbers += [n for place in arrays.values() for n in (*place.shape, place.offset, place.checksum)]
+        plain = isinstance(entry.storage, str) and all(type(n) is int and n >= 0 for n in numbers)
+        if not NAME.fullmatch(entry.name) or not plain or not entry.rows:
+            raise ValueError(f"segment {entry.name!r}")
+        if any(place.kind not in KINDS or place.offset % ALIGNED or place.offset + place.size > entry.size for place in arrays.values()):
+            raise ValueError(f"arrays of segment {entry.name!r}")
+        if len(entry.checksums) != -(-entry.rows // CHECKED):
+            raise ValueError(f"checksums of segment {entry.name!r}")
+        return entry
+
+    @cached_property
+    def checksums(self) -> list[int]:
+        """Of each block of rows."""
+        return list(np.frombuffer(bytes.fromhex(self.checks), "<u4").tolist())
+
+
+class Segment:
+    """A segment file, memory-mapped: it can be read on when the file has been removed."""
+
+    def __init__(self, folder: Path, entry: Entry, *, rows_only: bool = False) -> None:
+        """`rows_only` leaves all other arrays unread and unchecked, to save what can be saved of a damaged file."""
+        self.entry = entry
+        self.path = folder / entry.name
+        self._data = _mapped(self.path, entry, whole=not rows_only)
+        self._check_layout()
+        if rows_only:
+            return
+        self.arrays = {name: self._array(name) for name in entry.arrays if name != "rows"}
+        self.rows: F16 = self._array("rows")
+        self.inverse: F32 = self.arrays["inverse"]
+        self.numbers: I64 = self.arrays["numbers"]
+        self.total: F64 = self.arrays["total"]
+        if (np.diff(self.numbers) <= 0).any() or [self.numbers[0], self.numbers[-1]] != [entry.first, entry.last]:
+            raise self._damaged(f"the documents' numbers do not ascend from {entry.first} to {entry.last}")
+        self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked …
+        self.unchecked = True  # … and whether there are any
+
+    def __len__(self) -> int:
+        return self.entry.rows
+
+    @cached_property
+    def codes(self) -> Codes:
+        """What finds candidates."""
+        from ..codes import Codes  # faiss loads only here
+
+        arrays = {name.removeprefix("codes."): array for name, array in self.arrays.items() if name.startswith("codes.")}
+        try:
+            found = Codes.of(self.entry.storage, arrays)
+        except (ArtifactError, OptionError) as error:
+            raise self._damaged(str(error)) from None
+        if len(found) != len(self):
+            raise self._damaged(f"there are codes of {len(found)} rows, but {len(self)} rows")
+        return found
+
+    def id_of(self, row: int) -> str:
+        """The id of the document in this row."""
+        ends = self.arrays["ends"]
+        return bytes(self.arrays["names"][ends[row - 1] if row else 0 : ends[row]]).decode(errors="replace")
+
+    def ids(self) -> list[str]:
+        """The ids of all documents, in row order."""
+        data, ends = self.arrays["names"].tobytes(), self.arrays["ends"].tolist()
+        return [data[begin:end].decode(errors="replace") for begin, end in zip([0, *ends], ends, strict=False)]
+
+    def rows_of(self, numbers: I64) -> Rows:
+        """The rows of those of these documents, by their numbers, that are in this segment."""
+        near = numbers[(numbers >= self.entry.first) & (numbers <= self.entry.last)]
+        rows = np.searchsorted(self.numbers, near)
+        return np.asarray(rows[self.numbers[rows] == near])
+
+    def without(self, removed: I64) -> Mask:
+        """Which rows hold documents that are not among the removed. (N,)"""
+        alive = np.ones(len(self), np.bool_)
+        alive[self.rows_of(removed)] = False
+        return alive
+
+    def check(self, rows: Rows | None = None) -> None:
+        """Refuses damaged rows: of all blocks, or of those that these rows lie in, that were not checked before."""
+        blocks = self._unread if rows is None else self._unread[rows // CHECKED]
+        if not blocks.any():
+            return
+        wanted = np.flatnonzero(self._unread) if rows is None else np.unique(rows[blocks] // CHECKED)
+        for block in wanted.tolist():
+            if zlib.crc32(self._block(block)) != self.entry.checksums[block]:
+                first = block * CHECKED
+                raise self._damaged(f"rows {first} to {min(first + CHECKED, len(self)) - 1} do not have their checksum")
+            self._unread[block] = False
+        self.unchecked = bool(self._unread.any())
+
+    def check_widths(self, width: int, ladder: int) -> None:
+        """Refuses rows of another width, or with lengths at another number of widths, than the manifest says."""
+        if (self.rows.shape[1], self.inverse.shape[1]) != (width, ladder):
+            found = f"{self.rows.shape[1]} and {self.inverse.shape[1]}"
+            raise self._damaged(f"rows and lengths are {found} wide, expected {width} and {ladder}")
+
+    def sound(self) -> Mask:
+        """Which rows can be trusted, whatever else is damaged. (N,)"""
+        sound = [zlib.crc32(self._block(block)) == checksum for block, checksum in enumerate(self.entry.checksums)]
+        return np.repeat(np.array(sound, np.bool_), CHECKED)[: len(self)]
+
+    def some(self, rows: Rows) -> F16:
+        """These rows, unchecked, of a file opened with `rows_only`."""
+        place = self.entry.arrays["rows"]
+        size = 2 * place.shape[1]
+        parts = [self._data[place.offset + row * size : place.offset + (row + 1) * size] for row in rows.tolist()]
+        return np.frombuffer(b"".join(parts), "<f2").reshape(len(rows), place.shape[1])
+
+    def bytes(self) -> memoryview:
+        """The whole file."""
+        return memoryview(self._data)
+
+    def _block(self, block: int) -> memoryview:
+        place = self.entry.arrays["rows"]
+        size = 2 * place.shape[1]
+        begin, end = block * CHECKED, min((block + 1) * CHECKED, len(self))
+        return memoryview(self._data)[place.offset + begin * size : place.offset + end * size]
+
+    def _array(self, name: str) -> Array:
+        place = self.entry.arrays[name]
+        if name != "rows" and zlib.crc32(memoryview(self._data)[place.offset : place.offset + place.size]) != place.checksum:
+            raise self._damaged(f"the array {name!r} does not have its checksum")
+        if not place.size:
+            return np.empty(place.shape, place.kind)
+        count = place.size // np.dtype(place.kind).itemsize
+        return np.frombuffer(self._data, place.kind, count, place.offset).reshape(place.shape)
+
+    def _check_layout(self) -> None:
+        """Refuses an entry whose arrays are not those of a segment."""
+        places = self.entry.arrays
+        for name, (kind, dimensions) in LAYOUT.items():
+            place = places.get(name)
+            if place is None or place.kind != kind or len(place.shape) != dimensions:
+                found = "nothing" if place is None else f"{place.kind} in {len(place.shape)} dimensions"
+                raise self._damaged(f"expected {name!r} as {kind} in {dimensions} dimensions, found {found}")
+            if name not in ("names", "total") and place.shape[0] != len(self):
+                raise self._damaged(f"{name!r} is of {place.shape[0]} rows, the segment has {len(self)}")
+        if places["total"].shape[0] != places["rows"].shape[1]:
+            raise self._damaged(f"'total' is {places['total'].shape[0]} wide, the rows {places['rows'].shape[1]}")
+
+    def _damaged(self, what: str) -> ArtifactError:
+        return ArtifactError(
+            f"{self.path}: damaged: {what}; restore a snapshot, or save the rest with `adawidth repair {self.path.parent.name}`"
+        )
+
+
+def _mapped(path: Path, entry: Entry, *, whole: bool) -> mmap.mmap | bytes:
+    """The file's bytes; a `whole` one is as long as its entry says."""
+    mend = f"restore a snapshot, or save the rest with `adawidth repair {path.parent.name}`"
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise MissingSegment(f"{path}: the file is missing; {mend}") from None
+    except OSError as error:
+        raise ArtifactError(f"{path}: can't be read ({error.strerror}): {mend}") from None
+    try:
+        state = os.fstat(handle)
+        if not stat.S_ISREG(state.st_mode):
+            raise ArtifactError(f"{path}: this is no file: {mend}")
+        if whole and state.st_size != entry.size:
+            raise ArtifactError(f"{path}: damaged: expected {entry.size} bytes, found {state.st_size}; {mend}")
+        data = mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if state.st_size else b""
+    finally:
+        os.close(handle)
+    if whole and data[: len(MAGIC)] != MAGIC:
+        raise ArtifactError(f"{path}: damaged: this does not begin like a segment; {mend}")
+    return data

@@ -1,0 +1,132 @@
+"""Writing a segment: rows as they come, then all that follows from them, then a wait until the disk has the file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from ...data import BLOCK, unit
+from ...types import F16, F32, I64, Array
+from .segment import ALIGNED, CHECKED, MAGIC, Entry, Place
+
+log = logging.getLogger("adawidth")
+
+
+class SegmentWriter:
+    """Writes a segment, rows as they come, and is done with `finish`; the file counts for nothing until the manifest has its entry."""
+
+    def __init__(self, folder: Path, width: int, ladder: Sequence[int], start: int, coded: int) -> None:
+        """`coded` coordinates go into codes that can be wide, `start` into others."""
+        self._folder = folder
+        self._width = width
+        self._ladder = tuple(ladder)
+        self._start = start
+        self._coded = coded
+        self.path = folder / f"{uuid.uuid4().hex}.segment"
+        self._file = self.path.open("xb")
+        self._file.write(MAGIC)
+        self._checksum = 0
+        self._numbers: list[I64] = []
+        self._ids: list[str] = []
+        self._places: dict[str, Place] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._file.close()
+        if kind is not None or not self._places:  # it failed, or there was nothing to write
+            self.path.unlink(missing_ok=True)
+
+    def append(self, rows: F16, numbers: I64, ids: Sequence[str]) -> None:
+        """Some more rotated rows, with the numbers and ids of their documents. Numbers ascend."""
+        data = np.ascontiguousarray(rows, "<f2").data
+        self._file.write(data)
+        self._checksum = zlib.crc32(data, self._checksum)
+        self._numbers.append(numbers)
+        self._ids.extend(ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def finish(self, storage: str, seed: int) -> Entry:
+        """Writes all that follows from the rows, and waits until the disk has the file."""
+        from .. import codes
+
+        numbers = np.concatenate(self._numbers)
+        count = len(numbers)
+        place = Place("<f2", (count, self._width), len(MAGIC), self._checksum)
+        self._places["rows"] = place
+        self._file.flush()
+        rows = np.memmap(self.path, "<f2", "r", place.offset, place.shape)
+        checks = np.array([zlib.crc32(rows[i : i + CHECKED].data) for i in range(0, count, CHECKED)], "<u4").tobytes().hex()
+        self._write_inverse(rows)
+        self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._width)))
+        with tempfile.TemporaryFile(dir=self._folder) as scratch:  # may be larger than memory
+            width = self._coded if codes.chosen(storage, count).wide else self._start
+            for part in _parts(rows):
+                scratch.write(unit(part[:, :width]).data)
+            scratch.flush()
+            block = np.memmap(scratch, np.float32, "r", shape=(count, width))
+            built = codes.build(block, storage, seed, 2 if width > self._start else 4)
+            if storage == "auto":
+                limits = f"flat (exact) up to {codes.SMALL}, then pq4, and from {codes.LARGE} on ivf where its lists pay"
+                log.info("storage %s for %d documents: %s", built.storage, count, limits)
+            for name, array in built.arrays().items():
+                self._write(f"codes.{name}", array)
+        encoded = [identifier.encode() for identifier in self._ids]
+        order = sorted(range(count), key=self._ids.__getitem__, reverse=True)
+        places = np.empty(count, np.int32)
+        places[order] = np.arange(count, dtype=np.int32)
+        self._write("numbers", numbers)
+        self._write("names", np.frombuffer(b"".join(encoded), np.uint8))
+        self._write("ends", np.cumsum([len(name) for name in encoded], dtype=np.int64))
+        self._write("places", places)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        sync_folder(self._folder)
+        return Entry(self.path.name, count, int(numbers[0]), int(numbers[-1]), self._file.tell(), built.storage, checks, self._places)
+
+    def _write(self, name: str, array: Array) -> None:
+        self._write_parts(name, array.dtype.newbyteorder("<").str, array.shape, iter([array]))
+
+    def _write_inverse(self, rows: F16) -> None:
+        shape = (len(rows), len(self._ladder))
+        self._write_parts("inverse", "<f4", shape, (inverse_norms(part, self._ladder) for part in _parts(rows)))
+
+    def _write_parts(self, name: str, kind: str, shape: tuple[int, ...], parts: Iterator[Array]) -> None:
+        self._file.write(b"\0" * (-self._file.tell() % ALIGNED))
+        offset, checksum = self._file.tell(), 0
+        for part in parts:
+            data = np.ascontiguousarray(part, kind).reshape(-1).view(np.uint8).data
+            self._file.write(data)
+            checksum = zlib.crc32(data, checksum)
+        self._places[name] = Place(kind, shape, offset, checksum)
+
+
+def inverse_norms(rows: Array, ladder: Sequence[int]) -> F32:
+    """One over the length of every row's prefix at each width of the ladder; no prefix counts as shorter than 1e-12. (n, D) -> (n, W)"""
+    squares = np.square(rows[:, : ladder[-1]], dtype=np.float32)
+    lengths = np.sqrt(np.cumsum(np.add.reduceat(squares, [0, *ladder[:-1]], axis=1, dtype=np.float64), axis=1))
+    return np.asarray(1.0 / np.maximum(lengths, 1e-12), np.float32)
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the disk has the folder's entries."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _parts(rows: Array) -> Iterator[Array]:
+    return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))

@@ -1,0 +1,235 @@
+"""AdaWidth, the facade: fit, refit, index, save, load."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..artifact import read_model, write_model
+from ..data import Dataset, Learning, Qrels, Queries, Vectors, held_out
+from ..errors import ArtifactError, DataError, OptionError
+from ..formats import atomic_folder
+from ..formats.documents import Source, of_vectors
+from ..index import IndexFolder
+from ..index.rescore import get_ready
+from ..policies.base import LADDER
+from ..policies.select import Policies, part_of
+from ..rotation import Rotation
+from ..stages import Backend, MemoryBackend
+from ..tasks import DEFAULT, TaskMap, check_name, pick
+from ..types import Floats, Id
+from .card import describe
+from .index import Searcher
+
+log = logging.getLogger("adawidth")
+
+QrelsLike = Qrels | Mapping[Id, Mapping[Id, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class AdaWidth:
+    """A fitted model: one rotation, the policies calibrated for it, the record of how it was made, and the tasks that labels added."""
+
+    rotation: Rotation
+    policies: Policies
+    record: dict[str, Any]  # config.json's "record": recipe, trials and their dev figures, data, seed
+    seen: frozenset[Id] = frozenset()  # ids of documents relevant to a train or dev query
+    tasks: Mapping[str, TaskMap] = field(default_factory=dict)  # by name
+
+    @classmethod
+    def fit(
+        cls,
+        data: Dataset | Vectors | Floats,
+        queries: Vectors | Floats | None = None,
+        qrels: QrelsLike | None = None,
+        dev: QrelsLike | None = None,
+        *,
+        recipe: str = "auto",
+        labels: bool | None = None,
+        reflections: int | None = None,
+        widths: Sequence[int] | None = None,
+        query_map: bool = False,
+        seed: int = 0,
+    ) -> AdaWidth:
+        """Learns from a Dataset's train and dev splits, or from plain arrays with labels by row number; never from test queries.
+
+        Without labels (`labels=False`, or none given) the frozen full-width ranking is the teacher. `query_map` lets the same
+        labels also teach a query map over the rotation, as the default task: better answers where labels abound, for mapped
+        queries other scores than the frozen ones.
+        """
+        from ..training.fit import fit_model  # torch loads only here
+        from ..training.refit import check_labels, learn_task
+
+        learning, origin = _taught(data, queries, qrels, dev, labels, seed)
+        if query_map:
+            check_labels(learning)
+        fitted = fit_model(learning, recipe=recipe, reflections=reflections, widths=widths, seed=seed)
+        seen, tasks = frozenset(learning.documents.ids[row] for row in learning.positives.tolist()), {}
+        if query_map:
+            taught = learn_task(fitted.rotation, fitted.policies, learning, chosen_under=fitted.chosen, seed=seed)
+            tasks[DEFAULT] = replace(taught, record={**origin, **taught.record})
+        return cls(fitted.rotation, fitted.policies, {**origin, **fitted.record}, seen, tasks)
+
+    @property
+    def width(self) -> int:
+        """The encoder width D."""
+        return self.rotation.width
+
+    @property
+    def labelled(self) -> bool:
+        """Whether labels were learned from."""
+        return bool(self.record.get("labels"))
+
+    def refit(
+        self,
+        data: Dataset | Vectors | Floats,
+        queries: Vectors | Floats | None = None,
+        qrels: QrelsLike | None = None,
+        dev: QrelsLike | None = None,
+        *,
+        task: str = DEFAULT,
+        seed: int = 0,
+    ) -> AdaWidth:
+        """This model with a query map learned from labels, under the name of a task (one of the same name is replaced).
+
+        The rotation stays, and with it every index made with this model. Grades weigh a query's relevant documents; those
+        of 0 or below are negatives. What is learned is chosen on dev: without a clear gain the map is the rotation alone.
+        """
+        from ..training.refit import learn_task  # torch loads only here
+
+        check_name(task)
+        learning, origin = _taught(data, queries, qrels, dev, True, seed)
+        named = (learning.documents.ids[row] for row in learning.positives.tolist())
+        if self.record.get("chosen") not in ("identity", "pca") and not self.seen.isdisjoint(named):
+            log.warning("labels that taught the rotation say little of a map over it: `fit` with a query map learns both from them")
+        taught = learn_task(self.rotation, self.policies, learning, seed=seed)
+        return replace(self, tasks={**self.tasks, task: replace(taught, record={**origin, **taught.record})})
+
+    def task(self, name: str | None = None) -> TaskMap | None:
+        """The task of this name; unnamed, the one called "default" if there is one; None for "none", which is the rotation alone."""
+        return pick(self.tasks, name)
+
+    def open(self, index: Backend | IndexFolder) -> Searcher:
+        """An index of rotated documents, to be searched with this model: one made with the same rotation, by this model or another.
+
+        For an index on disk this loads compiled code, half a second, that the first search would otherwise wait for.
+        """
+        place = str(index.path) if isinstance(index, IndexFolder) else "this index"
+        self.rotation.check_same(index.fingerprint, place)
+        if isinstance(index, IndexFolder):
+            get_ready(self.policies.choose(), self.width)
+        return Searcher(index, self.rotation, self.policies, self.tasks)
+
+    def index(
+        self,
+        documents: Vectors | Floats | Source,
+        path: str | Path | None = None,
+        *,
+        storage: str = "auto",
+        keep: int | None = None,
+        force: bool = False,
+    ) -> Searcher:
+        """The documents, rotated, ready to search: in this process's memory or, with a `path`, in an index folder on disk.
+
+        On disk `keep` coordinates are stored (all, if not given), and `storage` says how candidates are found: flat, int8, pq4 or ivf.
+        """
+        given = documents if isinstance(documents, Source) else Vectors.of(documents, name="documents")
+        if given.width != self.width:
+            raise DataError(f"{given.name}: documents are {given.width} wide, the model {self.width}: use the model's own encoder")
+        if path is None:
+            if isinstance(given, Source):
+                raise OptionError("documents that are read batch by batch go to an index on disk: give a path")
+            return self.open(MemoryBackend(given, self.rotation))
+        targets = [policies.taper.target for policies in (self.policies, *(task.policies for task in self.tasks.values()))]
+        if keep is not None and keep < max(targets):
+            raise OptionError(f"keep {keep} is below {max(targets)}, the width that searches read to: keep at least {max(targets)}")
+        with atomic_folder(path, force=force) as folder:
+            self.save(folder / "model")
+            start, target = self.policies.choose().start, min(targets)
+            with IndexFolder.create(
+                folder, self.rotation, start=start, ladder=LADDER, target=target, keep=keep, storage=storage
+            ) as index:  # fmt: skip
+                index.write(of_vectors(given) if isinstance(given, Vectors) else given)
+        return self.open(IndexFolder(path))
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Writes the model folder."""
+        config = {
+            "width": self.width,
+            "rotation": {"kind": self.rotation.kind, "fingerprint": self.rotation.fingerprint},
+            **self.policies.config(),
+            "record": self.record,
+            "seen": sorted(self.seen, key=str),
+            "tasks": [{"name": name, **task.config()} for name, task in self.tasks.items()],
+        }
+        tensors = {"rotation": self.rotation.matrix, **self.policies.tensors()}
+        for place, task in enumerate(self.tasks.values()):
+            tensors |= {f"tasks.{place}.{name}": tensor for name, tensor in task.tensors().items()}
+        card = describe(self.record, self.width, {name: task.record for name, task in self.tasks.items()})
+        write_model(path, config, tensors, card, force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> AdaWidth:
+        """Reads a model folder back; a damaged, newer or foreign one is refused."""
+        config, tensors = read_model(path)
+        try:
+            rotation = Rotation(tensors["rotation"], config["rotation"]["kind"])
+            policies = Policies.of(rotation.width, config, tensors)
+            stored = enumerate(config.get("tasks", ()))
+            tasks = {entry["name"]: TaskMap.of(entry, part_of(f"tasks.{place}", tensors)) for place, entry in stored}
+            return cls(rotation, policies, config["record"], frozenset(config["seen"]), tasks)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ArtifactError(f"{path}: config.json and model.safetensors do not make a model ({error!r}): save it again") from None
+
+
+def open_index(path: str | Path, model: AdaWidth | None = None) -> Searcher:
+    """An index folder, ready to search with the model it was made with, or with another one of the same rotation."""
+    index = IndexFolder(path)
+    return (AdaWidth.load(index.path / "model") if model is None else model).open(index)
+
+
+def _taught(
+    data: Dataset | Vectors | Floats,
+    queries: Vectors | Floats | None,
+    qrels: QrelsLike | None,
+    dev: QrelsLike | None,
+    labels: bool | None,
+    seed: int,
+) -> tuple[Learning, dict[str, Any]]:
+    """What may be learned from, and where it came from, for the record."""
+    if not isinstance(data, Dataset):
+        return _learning(Vectors.of(data, name="documents"), queries, qrels, dev, labels, seed), {"dataset": "arrays", "encoder": ""}
+    if queries is not None or qrels is not None or dev is not None:
+        raise OptionError("a Dataset brings its own queries and labels: give either a Dataset or arrays")
+    labels = "train" in data.qrels if labels is None else labels
+    return data.learning(labels=labels, seed=seed), data.origin
+
+
+def _learning(
+    documents: Vectors, queries: Vectors | Floats | None, qrels: QrelsLike | None, dev: QrelsLike | None, labels: bool | None, seed: int
+) -> Learning:
+    """Train and dev queries from arrays; queries named by `dev` choose, all others teach."""
+    if queries is None:
+        if qrels is not None:
+            raise OptionError("labels without queries: give the queries that the labels speak of")
+        none = Queries(documents.select([]), None, np.empty(0, np.int64))
+        return Learning(documents, none, none)
+    vectors = Vectors.of(queries, name="queries")
+    if labels and qrels is None:
+        raise OptionError("labels=True, but no qrels were given")
+    if qrels is None or labels is False:
+        train, chosen = held_out(Queries(vectors, None, np.full(len(vectors), -1)), seed)
+        return Learning(documents, train, chosen)
+    parts = []
+    for name, given in (("qrels", qrels), ("dev", dev)):
+        if given is not None:
+            known = Qrels(given.grades if isinstance(given, Qrels) else given, name).known(vectors, documents)
+            rows = vectors.select([vectors.row_of[q] for q in known.grades])
+            parts.append(Queries(rows, known.judged(rows, documents), np.full(len(rows), -1)))
+    train, chosen = parts if len(parts) == 2 else held_out(parts[0], seed)
+    return Learning(documents, train, chosen)

@@ -1,0 +1,98 @@
+"""From words to a policy: what `policy=`, `budget=`, `quality=`, `width=` and `start=` mean for one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ..errors import OptionError
+from ..types import Array
+from .base import Policy
+from .certify import Certify
+from .fixed import Fixed
+from .router import RouterModel
+from .taper import TaperModel
+
+NAMES = ("taper", "router", "fixed", "certify")
+
+
+@dataclass(frozen=True, eq=False)
+class Policies:
+    """The policies that a fitted model has."""
+
+    width: int  # the encoder width D
+    taper: TaperModel
+    router: RouterModel | None = None
+
+    def choose(
+        self,
+        policy: str | None = None,
+        *,
+        budget: float | None = None,
+        quality: float | None = None,
+        width: int | None = None,
+        start: int | None = None,
+        k: int = 10,
+        transductive: bool = False,
+    ) -> Policy:
+        """One policy: the taper at quality .99 unless told otherwise; a `width` alone means fixed."""
+        name = policy or ("fixed" if width is not None else "taper")
+        if name not in NAMES:
+            raise OptionError(f"there is no policy {name!r}; there are {', '.join(NAMES)}")
+        if sum(value is not None for value in (budget, quality, width)) > 1:
+            raise OptionError("give one of budget, quality and width")
+        if budget is not None and not 1 <= budget <= self.width:
+            raise OptionError(f"budget {budget:g} is not between 1 and the encoder width {self.width}")
+        if start is not None and not 1 <= start <= self.width:
+            raise OptionError(f"start width {start} is not between 1 and the encoder width {self.width}")
+        if width is not None and name != "fixed":
+            raise OptionError(f"width {width} goes with the policy fixed, not with {name}; {name} takes a budget or a quality")
+        match name:
+            case "taper":
+                return self.taper.policy(budget=budget, quality=quality, start=start, k=k)
+            case "router":
+                if self.router is None:
+                    raise OptionError("this model has no router (it was fitted without queries): use the taper")
+                return self.router.policy(budget=budget, quality=quality, transductive=transductive)
+            case "certify":
+                if budget is not None or quality is not None:
+                    raise OptionError("certify proves its answers: it takes neither a budget nor a quality")
+                return Certify(start or min(64, self.width), self.width, k)
+            case _:
+                return self._fixed(budget, quality, width, start)
+
+    def _fixed(self, budget: float | None, quality: float | None, width: int | None, start: int | None) -> Fixed:
+        if quality is not None:
+            width = self.taper.fixed_width(quality)
+        elif budget is not None:
+            width = int(budget)
+        width = width or self.width
+        if width > self.width:
+            raise OptionError(f"width {width} is above the encoder width {self.width}")
+        return Fixed(width, min(64, width) if start is None else start)
+
+    def config(self) -> dict[str, Any]:
+        """What goes into config.json."""
+        return {"taper": self.taper.config(), "router": None if self.router is None else self.router.config()}
+
+    def tensors(self) -> dict[str, Array]:
+        """What goes into model.safetensors."""
+        router = {} if self.router is None else self.router.tensors()
+        return {
+            f"{part}.{name}": tensor
+            for part, found in (("taper", self.taper.tensors()), ("router", router))
+            for name, tensor in found.items()
+        }
+
+    @classmethod
+    def of(cls, width: int, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
+        """The policies that `config` and `tensors` came from."""
+        taper = TaperModel.of(config["taper"], part_of("taper", tensors))
+        router = None if config["router"] is None else RouterModel.of(config["router"], part_of("router", tensors))
+        return cls(width, taper, router)
+
+
+def part_of(part: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """The tensors whose names begin with this part, without it."""
+    return {name.removeprefix(f"{part}."): tensor for name, tensor in tensors.items() if name.startswith(f"{part}.")}

@@ -1,0 +1,71 @@
+"""What a folder holds, as JSON: a model's card in figures, or the counts of a dataset or an index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from ..formats import encoders_in, load_dataset
+from ..index import IndexFolder
+from ..model import AdaWidth
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    """The object that `adawidth info --json` prints."""
+    if (path / "manifest.sqlite").is_file():
+        with IndexFolder(path) as index:
+            return index.facts()
+    if (path / "config.json").is_file():
+        size = sum(file.stat().st_size for file in path.iterdir() if file.is_file())
+        return model_facts(AdaWidth.load(path)) | {"bytes": size}
+    if (path / "embeddings").is_dir():
+        return dataset_facts(path)
+    found = "no such folder" if not path.is_dir() else "no manifest.sqlite, config.json or embeddings/ in it"
+    raise DataError(f"{path}: {found}: give a model folder, an index folder or a dataset folder")
+
+
+def model_facts(model: AdaWidth) -> dict[str, Any]:
+    """A model: what it was fitted on, the recipes tried with their dev figures, and its policies."""
+    record, taper, router = model.record, model.policies.taper, model.policies.router
+    return {
+        "kind": "model",
+        "encoder": record.get("encoder", ""),
+        "encoder_width": model.width,
+        "dataset": record.get("dataset", ""),
+        "labels": model.labelled,
+        "seed": record.get("seed"),
+        "documents": record.get("documents"),
+        "train_queries": record.get("train_queries"),
+        "dev_queries": record.get("dev_queries"),
+        "seen_documents": len(model.seen),
+        "recipe": record.get("chosen", model.rotation.kind),
+        "reason": record.get("reason", ""),
+        "fingerprint": model.rotation.fingerprint,
+        "dev_measure": record.get("dev_measure", "nDCG@10"),
+        "trials": list(record.get("trials", ())),
+        "taper": {"target": taper.target, "starts": list(taper.starts), **taper.config()},
+        "router": None if router is None else router.config(),
+        "tasks": [{"task": name, **task.record, "seen_documents": len(task.seen)} for name, task in model.tasks.items()],
+    }
+
+
+def dataset_facts(path: Path) -> dict[str, Any]:
+    """A dataset folder: documents, queries and width of each encoder, queries and judgements of each split."""
+    encoders = encoders_in(path)
+    if not encoders:
+        raise DataError(f"{path / 'embeddings'}: there are no vectors in it")
+    loaded = [load_dataset(path, encoder) for encoder in encoders]
+    return {
+        "kind": "dataset",
+        "dataset": loaded[0].name,
+        "queries_are_documents": loaded[0].queries_are_documents,
+        "encoders": [
+            {"encoder": d.encoder, "documents": len(d.documents), "queries": len(d.queries), "encoder_width": d.documents.width}
+            for d in loaded
+        ],
+        "splits": [
+            {"split": split, "queries": len(qrels), "judgements": sum(map(len, qrels.grades.values()))}
+            for split, qrels in loaded[0].qrels.items()
+        ],
+    }

@@ -1,0 +1,24 @@
+"""Names for arrays and the like, used everywhere. Shapes stand beside each use."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Id = str | int  # of a document or a query: a string, or a row number where plain arrays were given
+StrPath = str | os.PathLike[str]
+
+Array = NDArray[Any]
+Floats = NDArray[np.floating[Any]]  # of any precision
+F16 = NDArray[np.float16]
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.int64]  # documents by their place, -1 for none
+Widths = NDArray[np.int64]
