@@ -57,12 +57,13 @@ def test_zero_vector() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (GOOD[0], "v: expected one vector a row (2 dimensions), found 1: reshape"),
-        (GOOD[None], "v: expected one vector a row (2 dimensions), found 3"),
+        (GOOD[None], "v: expected one vector per row (2 dimensions), found 3"),
         (np.ones((2, 40), np.int64), "v: expected floating-point numbers, found int64: convert to float32 or float16"),
-        (GOOD[:, :31], "v: vectors are 31 wide, at least 32 are needed"),
+        (GOOD[:, :0], "v: there are no vectors, 6 rows of width 0"),
         (GOOD[:0], "v: there are no vectors, 0 rows of width 40"),
-        ([["a"] * 40], "v: expected floating-point numbers"),
+        ([["a"] * 40], "v: expected one vector of numbers per row, all of one width"),
+        ([[1.0, 2.0], [1.0]], "v: expected one vector of numbers per row, all of one width"),
+        (7, "v: expected one vector of numbers per row"),
     ],
 )
 def test_not_vectors(values: object, message: str) -> None:
@@ -84,7 +85,7 @@ def test_ids_twice() -> None:
 
 
 def test_ids_too_few() -> None:
-    refused("v: 6 vectors but 5 ids: give one id a row", lambda: Vectors.of(GOOD, list("abcde"), name="v"))
+    refused("v: 6 vectors but 5 ids: give one id per row", lambda: Vectors.of(GOOD, list("abcde"), name="v"))
 
 
 def test_ids_of_the_folder_too_many(dataset_folder: Path) -> None:
@@ -306,7 +307,7 @@ def test_parquet_that_is_no_table_of_vectors(tmp_path: Path) -> None:
     write(a=[*rows[:4], [*rows[4][:39], None], rows[5]])
     refused("x.parquet: row 4 (id 4) has NaN", lambda: read_vectors(file))
     write(a=pyarrow.array([], pyarrow.list_(pyarrow.float32())))
-    refused("x.parquet: vectors are 0 wide", lambda: read_vectors(file))
+    refused("x.parquet: there are no vectors, 6 rows of width 0", lambda: read_vectors(file))
 
 
 def test_text_that_is_cut_off_or_no_utf8(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from adawidth.data import Dataset, Judged, Learning, Qrels, Queries, Vectors, held_out
+from adawidth.data import Dataset, Documents, Judged, Learning, Qrels, Queries, Vectors, held_out
 from adawidth.errors import DataError, LeakError, OptionError
 from adawidth.hits import Hits
 from adawidth.types import Id
@@ -42,8 +42,8 @@ def test_plain_arrays_have_row_numbers_as_ids() -> None:
 
 def test_ties_are_ranked_by_id_as_a_string_descending() -> None:
     some = vectors(4, ["9", "10", "b", "a"])
-    assert [some.ids[row] for row in np.argsort(some.tie_rank)] == ["b", "a", "9", "10"]
-    assert np.argsort(vectors(12).tie_rank)[-4:].tolist() == [11, 10, 1, 0]  # "9" comes before "11"
+    assert [some.ids[row] for row in np.argsort(Documents(some.ids).tie_rank)] == ["b", "a", "9", "10"]
+    assert np.argsort(Documents(vectors(12).ids).tie_rank)[-4:].tolist() == [11, 10, 1, 0]  # "9" comes before "11"
 
 
 def test_other_lengths_are_told(caplog: pytest.LogCaptureFixture) -> None:
