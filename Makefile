@@ -15,7 +15,7 @@ test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -m slow -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -m slow -n 2 --dist loadgroup
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
