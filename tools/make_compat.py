@@ -1,10 +1,10 @@
 """Makes the model and index folders in tests/compat/<version>, and the answers that they gave, with the version they are of:
 
-    git worktree add /tmp/old v0.1.0
-    PYTHONPATH=/tmp/old/src python tools/make_compat.py tests/compat/0.1.0
+    mkdir old && git archive 96758e9 src | tar -x -C old
+    PYTHONPATH=old/src python tools/make_compat.py tests/compat/0.1.0
 
 Run once per release that changes a format. Folders that are committed are never made again: tests/compat shows that later
-versions open them. The documents are synthetic, 64 and 128 wide, so that all of it takes a few hundred kilobytes.
+versions open them. The documents are synthetic, 64 and 128 wide, so that all of it takes less than a megabyte.
 """
 
 import gc
