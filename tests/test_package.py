@@ -70,6 +70,11 @@ def test_the_wheel_holds_the_package_and_its_licence(dist: Path) -> None:
         assert line in metadata.replace('"', "'")
 
 
+def test_every_place_names_the_same_version() -> None:
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
 def test_the_sdist_can_be_tested_and_built_again(dist: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
