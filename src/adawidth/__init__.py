@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .rotation import Rotation
     from .sufficiency import WidthLaw
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AdaWidth",
     "AdaWidthError",

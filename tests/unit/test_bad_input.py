@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -244,7 +245,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     refused("x.npz: this holds pickled Python objects, which are never loaded", lambda: read_vectors(tmp_path / "x.npz"))
     for suffix in (".npy", ".npz", ".safetensors", ".parquet"):
         (tmp_path / f"y{suffix}").write_bytes(pickle.dumps(Trap()))
-        refused(f"y{suffix}: ", lambda suffix=suffix: read_vectors(tmp_path / f"y{suffix}"))
+        refused(f"y{suffix}: ", partial(read_vectors, tmp_path / f"y{suffix}"))
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors", ".parquet"])
@@ -263,9 +264,9 @@ def test_truncated_files_tell_both_sizes(tmp_path: Path) -> None:
         write_vectors(file, Vectors.of(GOOD))
         whole = file.read_bytes()
         file.write_bytes(whole[:-100])
-        refused(f"{file}: expected {len(whole)} bytes, found {len(whole) - 100}: the file is cut off", lambda file=file: read_vectors(file))
+        refused(f"{file}: expected {len(whole)} bytes, found {len(whole) - 100}: the file is cut off", partial(read_vectors, file))
         file.write_bytes(whole + b"more")
-        refused(f"{file}: expected {len(whole)} bytes, found {len(whole) + 4}", lambda file=file: read_vectors(file))
+        refused(f"{file}: expected {len(whole)} bytes, found {len(whole) + 4}", partial(read_vectors, file))
 
 
 def test_damaged_archives(tmp_path: Path) -> None:
@@ -275,7 +276,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
         damaged = bytearray(file.read_bytes())
         damaged[len(damaged) // 3 : len(damaged) // 3 + 8] = b"\xff" * 8
         file.write_bytes(damaged if suffix == ".npz" else damaged[:-4] + b"????")
-        refused(f"{file}: this {suffix} file is damaged or cut off ({len(damaged)} bytes)", lambda file=file: read_vectors(file))
+        refused(f"{file}: this {suffix} file is damaged or cut off ({len(damaged)} bytes)", partial(read_vectors, file))
 
 
 def test_archives_without_vectors(tmp_path: Path) -> None:

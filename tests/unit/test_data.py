@@ -20,7 +20,7 @@ def vectors(rows: int, ids: Sequence[Id] | None = None, width: int = 32, **optio
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_rows_come_out_float32_of_unit_length(dtype: type) -> None:
-    values = (np.random.default_rng(0).standard_normal((50, 48)) * 3).astype(dtype)
+    values: np.ndarray = (np.random.default_rng(0).standard_normal((50, 48)) * 3).astype(dtype)
     found = Vectors.of(values).all()
     assert found.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)

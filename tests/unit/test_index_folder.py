@@ -350,7 +350,8 @@ def test_eight_readers_while_a_writer_commits(filled: Path) -> None:
     readers = [threading.Thread(target=read, args=(place,)) for place in range(8)]
     for reader in readers:
         reader.start()
-    writer, names = IndexFolder(filled), []
+    writer = IndexFolder(filled)
+    names: list[str] = []
     for generation in range(12):
         new = [f"g{i}-{generation}" for i in range(30)]
         if names:  # one commit takes the old generation away, the next brings the new one

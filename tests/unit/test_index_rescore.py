@@ -103,7 +103,7 @@ def test_taper_is_the_stage_loop_to_the_last_tie(seed: int, documents: int, quer
 
 @njit
 def read(row: np.ndarray, query: np.ndarray, count: int) -> tuple[float, float]:
-    return products(row.ctypes.data, query.ctypes.data, count)
+    return products(row.ctypes.data, query.ctypes.data, count)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("count", [*range(40), 63, 64, 100, 127])
