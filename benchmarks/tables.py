@@ -296,15 +296,16 @@ def busy() -> str:
     found = result("busy")
     if found is None:
         return ""
-    parts = ["## Busy neighbours", "", f"`{found['command']}`: CPU seconds of a small comparison, all its threads together, alone and"]
-    parts += [f"beside {found['neighbours_per_core']} busy processes a core; > where it was cut off after {found['limit_seconds']} s.", ""]
+    parts = ["## Busy neighbours", "", f"`{found['command']}`: CPU seconds of a small comparison, all its threads together, without and"]
+    parts += [f"with {found['neighbours_per_core']} busy processes a core; > where it was cut off after {found['limit_seconds']} s."]
+    parts += ["Where the load before is above 0 the machine had other work too, and the run without neighbours was not a quiet one.", ""]
 
     def shown(run: Any) -> str:
         return f"{'' if run['finished'] else '> '}{run['seconds']}"
 
     versions = [(name, found[key]) for name, key in (("now", "now"), ("0.1.0", "before")) if found.get(key)]
     rows = [[name, one["load_before"], shown(one["quiet"]), shown(one["busy"]), one["ratio"] or ""] for name, one in versions]
-    return "\n".join([*parts, table(["", "load before", "alone", "with neighbours", "ratio"], rows), ""])
+    return "\n".join([*parts, table(["", "load before", "without", "with neighbours", "ratio"], rows), ""])
 
 
 def main() -> None:
