@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from ..artifact import read_model
 from ..data import BLOCK, Vectors
-from ..errors import ArtifactError, DataError, OptionError
+from ..errors import AdaWidthError, ArtifactError, DataError, OptionError
 from ..formats import Document, atomic_folder
 from ..formats.documents import Source, of_vectors
 from ..hits import Hits
@@ -220,11 +220,14 @@ class IndexFolder:
 
     def _committed(self) -> None:
         """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
-        self.refresh()
-        settle(self.path)
-        manifest = Manifest(self.path)
-        if manifest.head == self.view.manifest.head:
-            self.view = View(manifest, self.view.segments)
+        try:
+            self.refresh()
+            settle(self.path)
+            manifest = Manifest(self.path)
+            if manifest.head == self.view.manifest.head:
+                self.view = View(manifest, self.view.segments)
+        except AdaWidthError as error:  # the commit stands
+            log.warning("%s: written, but it can't be read again yet: refresh later (%s)", self.path, error)
 
     def documents(self, ids: Iterable[Id]) -> list[Document]:
         """What is known of these documents."""
