@@ -153,7 +153,7 @@ class IndexFolder:
         settings = self.settings
         if documents.width != settings.encoder_width:
             raise DataError(f"{documents.name}: documents are {documents.width} wide, the index {settings.encoder_width}: use its encoder")
-        with change(self.path) as changing, progress("indexing", documents.count) as tick:
+        with change(self.path, self.view.manifest) as changing, progress("indexing", documents.count) as tick:
             before, absorbed = changing.head, _absorbed(changing.segments, documents.count)
             with self._writer() as writer:
                 self._copy(changing, absorbed, writer)
@@ -173,14 +173,14 @@ class IndexFolder:
     def remove(self, ids: Iterable[Id]) -> int:
         """Removes documents, all or none. Their rows stay on disk until `compact`."""
         wanted = list(dict.fromkeys(map(str, ids)))
-        with change(self.path) as changing:
+        with change(self.path, self.view.manifest) as changing:
             changing.remove(list(self._numbers(changing, wanted).values()))
         self._committed()
         return len(wanted)
 
     def compact(self) -> bool:
         """Makes one segment of all, without what was removed; False where there is nothing to do. Searches go on meanwhile."""
-        with change(self.path) as changing:
+        with change(self.path, self.view.manifest) as changing:
             needed = len(changing.segments) > 1 or changing.head.removed > 0
             if needed:
                 with self._writer() as writer, progress("compacting", sum(entry.rows for entry in changing.segments)) as tick:
@@ -211,10 +211,11 @@ class IndexFolder:
         A reader that stays at an old commit keeps SQLite from reusing its log: refresh now and then where others write.
         """
         with Manifest(self.path) as manifest:
+            manifest.check_same(self.view.manifest)
             if manifest.head.commit == self.view.manifest.head.commit:
                 return False
         view = self._opened({segment.entry.name: segment for segment in self.view.segments})
-        view.checked = self.view.checked
+        view.checked = self.view.checked and view.manifest.head.same_documents(self.view.manifest.head)
         self.view = view
         return True
 
