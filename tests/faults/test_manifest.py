@@ -12,7 +12,7 @@ import pytest
 from adawidth.errors import ArtifactError
 from adawidth.index import IndexFolder
 from adawidth.index.repair import examine
-from small_index import DOCUMENTS, empty, fill, head_of, vectors, write_head
+from small_index import DOCUMENTS, ROTATION, empty, fill, head_of, vectors, write_head
 
 
 def sql(folder: Path, *statements: str) -> None:
@@ -173,3 +173,12 @@ def test_a_full_disk_is_not_called_damage(filled: Path) -> None:
         with pytest.raises(ArtifactError, match="can't be opened") as caught:
             index.refresh()
         assert "snapshot" not in str(caught.value)
+
+
+def test_a_filter_of_many_values_is_answered(filled: Path) -> None:
+    with IndexFolder(filled) as index:
+        years = list(range(2003, 12_000))
+        text = f"year IN ({', '.join(map(str, years))})"
+        for wanted in (text, {"year": years}):
+            found = index.view.where(wanted).search(ROTATION.apply(vectors(1)), 32, DOCUMENTS).candidates
+            assert (found >= 0).sum() == DOCUMENTS * 27 // 30

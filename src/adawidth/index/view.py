@@ -6,16 +6,17 @@ documents. Rows are those of all segments, one after the other; removed document
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from ..data import BLOCK
 from ..errors import OptionError
-from ..filters import parse
+from ..filters import Filter, parse
 from ..hits import Hits, Read
 from ..kernels.extend import extend
 from ..kernels.topk import top_k
@@ -45,7 +46,7 @@ class View(Backend):
         self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
         self.checked = False  # whether all documents' texts have been read and found sound
         self._allowed = self._masks(self.alive)
-        self._filters: dict[str, list[Mask | None]] = {}
+        self._filters: dict[Filter, list[Mask | None]] = {}
         self._scans: dict[int, int] = {}  # bytes, by width
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
@@ -74,20 +75,20 @@ class View(Backend):
         """Names the rotation that the documents are under."""
         return self.manifest.head.settings.fingerprint
 
-    def where(self, text: str) -> View:
+    def where(self, text: str | Mapping[str, Any]) -> View:
         """The same with only the documents whose metadata meet a filter."""
         condition = parse(text)
-        allowed = self._filters.get(text)
+        allowed = self._filters.get(condition)
         if allowed is None:
             if not self.checked:
                 self.manifest.check_documents()
                 self.checked = True
-            numbers, meets = self.manifest.matching(*condition), np.zeros_like(self.alive)
+            numbers, meets = self.manifest.matching(*condition.sql()), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
                 meets[first + segment.rows_of(numbers)] = True
             allowed = self._masks(self.alive & meets)
             if len(self._filters) < FILTERS:
-                self._filters[text] = allowed
+                self._filters[condition] = allowed
         restricted = copy(self)
         restricted._allowed = allowed
         return restricted
