@@ -2,7 +2,8 @@
 
 SQLite's write-ahead log needs a file of shared memory beside it, also to read. Who may not write to the folder can use the one of
 those who have the index open; where nobody has, the manifest and its log are copied to a private file and read there. (To read the
-manifest itself, as one that never changes, would go wrong as soon as its owner writes again.)
+manifest itself, as one that never changes, would go wrong as soon as its owner writes again.) Nor does SQLite know of forks: a child
+has its parent's connections, but none of their locks. So a child reads a private copy, too, and does not write.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote
+from weakref import WeakSet
 
 from ...errors import ArtifactError, DataError
 
@@ -27,8 +30,42 @@ WAIT = 60.0  # seconds, for a lock
 SALTS = 32  # bytes of a log's header, which changes when the log begins anew
 
 
-def connected(folder: Path, *, writing: bool) -> sqlite3.Connection:
+class Connection(sqlite3.Connection):
+    """A connection that knows whose it is."""
+
+    known: WeakSet[Connection] = WeakSet()  # those that are open
+    inherited: list[Connection] = []  # those of a parent: never closed, as that could take its locks and files away
+
+    path: Path
+    process: int
+
+    def of(self, path: Path) -> Self:
+        """Notes what is open, and where."""
+        self.path, self.process = path, os.getpid()
+        self.known.add(self)
+        return self
+
+    def close(self) -> None:
+        """Closes it where it was opened."""
+        self.known.discard(self)
+        if getattr(self, "process", os.getpid()) == os.getpid():
+            super().close()
+        else:
+            self.inherited.append(self)
+
+
+def forked(folder: Path) -> bool:
+    """Whether this process was forked from one that had the folder's manifest open."""
+    mine = os.getpid()
+    return any(one.process != mine and one.path == folder / FILE for one in (*Connection.known, *Connection.inherited))
+
+
+def connected(folder: Path, *, writing: bool) -> Connection:
     """A connection to a folder's manifest. Nothing has been read, nothing in the file is trusted."""
+    if forked(folder):
+        if writing:
+            raise ArtifactError(f"{folder}: this process was forked from one that has the index open: write there, or in a process of its own")
+        return _copied(folder)
     if writing:
         return _opened(folder / FILE, "rw")
     if not os.access(folder, os.W_OK):
@@ -87,9 +124,9 @@ def damaged(path: Path, what: str) -> ArtifactError:
     return ArtifactError(f"{path}: damaged: {what}; restore a snapshot or index the documents again")
 
 
-def _opened(path: Path, mode: str) -> sqlite3.Connection:
+def _opened(path: Path, mode: str) -> Connection:
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT)
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT, factory=Connection).of(path)
     try:
         for pragma in PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
@@ -101,7 +138,7 @@ def _opened(path: Path, mode: str) -> sqlite3.Connection:
     return db
 
 
-def _copied(folder: Path) -> sqlite3.Connection:
+def _copied(folder: Path) -> Connection:
     """A connection to a private copy, whose files are gone as soon as it is open."""
     with tempfile.TemporaryDirectory(prefix="adawidth-") as private:
         copy = Path(private) / FILE

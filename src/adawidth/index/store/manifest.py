@@ -8,6 +8,7 @@ may hold is no more than the tables below: any other table, view or trigger is r
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import uuid
@@ -25,7 +26,7 @@ from ...errors import ArtifactError
 from ...formats import Document
 from ...types import I64
 from . import lock
-from .connection import FILE, bounded, connected, damaged, told
+from .connection import FILE, bounded, connected, damaged, forked, told
 from .segment import Entry
 
 __all__ = ["FILE", "Head", "Manifest", "Settings", "checksum_of", "packed", "parts", "settle"]
@@ -227,13 +228,16 @@ class Manifest:
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows that a statement gives. Safe for concurrent use."""
         most = LEAST + (PER_ROW + PER_VALUE * len(values)) * (self.head.documents + self.head.removed)
-        with self._lock, self._told(), bounded(self._db, self.path, most):
-            return self._db.execute(statement, values).fetchall()
+        with self._lock, self._told():
+            self._make_own()
+            with bounded(self._db, self.path, most):
+                return self._db.execute(statement, values).fetchall()
 
     def copy_to(self, folder: Path) -> None:
         """Writes this commit's manifest into another folder, as that of another index."""
         texts = [text for (text,) in self.query("SELECT value FROM segments ORDER BY name")]
         with self._lock, self._told():
+            self._make_own()
             target = sqlite3.connect(folder / FILE, isolation_level=None)
             try:
                 self._db.backup(target)
@@ -244,6 +248,16 @@ class Manifest:
     def damaged(self, what: str) -> ArtifactError:
         """The error that says so."""
         return damaged(self.path, what)
+
+    def _make_own(self) -> None:
+        """In a forked process, a connection of its own to the same commit."""
+        if self._db.process == os.getpid():
+            return
+        fresh = Manifest(self.path.parent)
+        if fresh.head != self.head:
+            now = fresh.head.commit
+            raise ArtifactError(f"{self.path.parent}: this process was forked at commit {self.head.commit}, it is {now} now: refresh the index")
+        self._db, fresh._db = fresh._db, self._db
 
     def _check_tables(self) -> None:
         found = self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema").fetchmany(len(SCHEMA) + 1)
@@ -299,6 +313,8 @@ class Manifest:
 
 def settle(folder: Path) -> None:
     """Carries commits from SQLite's log over to the manifest as far as readers allow; does nothing where it can't be written."""
+    if forked(folder):
+        return
     with suppress(sqlite3.Error):
         db = sqlite3.connect(f"file:{quote(str((folder / FILE).absolute()))}?mode=rw", uri=True, isolation_level=None, timeout=0)
         try:
