@@ -165,12 +165,12 @@ def test_a_refreshed_reader_checks_changed_documents_before_a_filter(filled: Pat
             reader.view.where("year = 3000")
 
 
-def test_a_full_disk_is_not_called_damage(filled: Path) -> None:
+def test_what_can_not_be_read_is_not_called_damaged(filled: Path) -> None:
     """A reader that can't read says so, and advises no snapshot."""
     with IndexFolder(filled) as index:
         (filled / "manifest.sqlite").rename(filled / "elsewhere")
         (filled / "manifest.sqlite").mkdir()
-        with pytest.raises(ArtifactError, match="can't be opened") as caught:
+        with pytest.raises(ArtifactError, match="can't be read") as caught:
             index.refresh()
         assert "snapshot" not in str(caught.value)
 

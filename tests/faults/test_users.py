@@ -198,12 +198,14 @@ def committed(folder: Path, count: int, between: Callable[[], object] = lambda: 
     return sizes
 
 
-def test_the_log_stays_small_under_readers_that_refresh(filled: Path) -> None:
-    readers = [IndexFolder(filled) for _ in range(3)]
-    sizes = committed(filled, 60, lambda: [reader.refresh() for reader in readers])
-    assert max(sizes) < 1_000_000
-    for reader in readers:
-        reader.close()
+def test_the_log_begins_anew_without_other_readers(filled: Path) -> None:
+    assert max(committed(filled, 60)) < 100_000
+
+
+def test_the_log_is_emptied_once_a_reader_that_stayed_is_gone(filled: Path) -> None:
+    with IndexFolder(filled):
+        assert committed(filled, 20)[-1] > 500_000
+    assert committed(filled, 3)[-1] < 100_000
 
 
 def test_the_log_stays_bounded_under_readers_that_refresh_in_turn(filled: Path) -> None:

@@ -31,7 +31,7 @@ from ..stages.memory import twins
 from ..types import F16, F32, Id, StrPath
 from .ids import Names
 from .store.commit import Change, change
-from .store.manifest import FILE, Manifest, Settings, settle
+from .store.manifest import FILE, Manifest, Settings, log_length, settle
 from .store.segment import Entry, MissingSegment, Segment
 from .store.segment_writer import SegmentWriter
 from .view import View
@@ -61,6 +61,7 @@ class IndexFolder:
         self.path = Path(path)
         check_folder(self.path)
         self.view = self._opened({})
+        self._log = 0
         check_model(self.path, self.settings)
 
     @classmethod
@@ -213,6 +214,7 @@ class IndexFolder:
         with Manifest(self.path) as manifest:
             manifest.check_same(self.view.manifest)
             if manifest.head.commit == self.view.manifest.head.commit:
+                self.view.manifest.renew(manifest)
                 return False
         view = self._opened({segment.entry.name: segment for segment in self.view.segments})
         view.checked = self.view.checked and view.manifest.head.same_documents(self.view.manifest.head)
@@ -223,10 +225,11 @@ class IndexFolder:
         """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
         try:
             self.refresh()
-            settle(self.path)
-            manifest = Manifest(self.path)
-            if manifest.head == self.view.manifest.head:
-                self.view = View(manifest, self.view.segments)
+            length, before = log_length(self.path), self._log
+            self._log = length
+            for mode in ("FULL", "TRUNCATE") if length > before else ("PASSIVE",):
+                settle(self.path, mode)
+                self.refresh()
         except AdaWidthError as error:  # the commit stands
             log.warning("%s: written, but it can't be read again yet: refresh later (%s)", self.path, error)
 

@@ -17,7 +17,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -226,11 +226,13 @@ def keep(file: Path) -> None:
 
 def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:
     """What is stored of a document."""
+    if not isinstance(document.id, str) or not document.id:
+        raise DataError(f"a document, {(document.title or document.text)[:40]!r}, has {document.id!r} for an id: give every document a text")
+    if not isinstance(document.metadata, Mapping):
+        raise DataError(f"document {document.id!r}: metadata must be a dictionary, not {type(document.metadata).__name__}")
     try:
-        texts = (document.id, document.title, document.text, PLAIN(document.metadata) if document.metadata else "{}")
+        texts = (document.id, document.title, document.text, PLAIN(dict(document.metadata)))
         checksum = checksum_of(number, *texts)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"document {document.id!r}: title, text and metadata must be plain text and JSON: {error}") from None
-    if not document.id:
-        raise DataError(f"a document, {document.title or document.text[:40]!r}, has an empty id: give every document one")
     return (number, *texts, checksum)

@@ -1,8 +1,8 @@
 """Connections to a manifest: how one is opened, by whom it may be, and what SQLite's errors mean in one line.
 
 SQLite's write-ahead log needs a file of shared memory beside it, also to read. Who may not write to the folder can use the one of
-those who have the index open; where nobody has, the manifest and its log are copied to a private file and read there. (To read the
-manifest itself, as one that never changes, would go wrong as soon as its owner writes again.) Nor does SQLite know of forks: a child
+those who have the index open. Where nobody has, or the disk is full, the manifest and its log are copied to a private file and read
+there. (To read the manifest itself, as one that never changes, would go wrong as soon as its owner writes again.) Nor does SQLite know of forks: a child
 has its parent's connections, but none of their locks. So a child reads a private copy, too, and does not write.
 """
 
@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from ...errors import ArtifactError, DataError
 FILE = "manifest.sqlite"
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON", "synchronous = FULL", "temp_store = FILE")
 STEP = 10_000  # instructions of SQLite between two looks at the budget
+UNSHARED = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_IOERR", "SQLITE_FULL")  # there can be no shared memory
 ATTEMPTS = 20  # at copying a manifest that others write to
 WAIT = 60.0  # seconds, for a lock
 SALTS = 32  # bytes of a log's header, which changes when the log begins anew
@@ -68,16 +69,18 @@ def connected(folder: Path, *, writing: bool) -> Connection:
         return _copied(folder)
     if writing:
         return _opened(folder / FILE, "rw")
-    if not os.access(folder, os.W_OK):
-        with suppress(sqlite3.OperationalError):
-            db = _opened(folder / FILE, "ro")
-            try:
-                db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
-                return db
-            except sqlite3.OperationalError:
-                db.close()
-        return _copied(folder)
-    return _opened(folder / FILE, "ro")
+    try:
+        db = _opened(folder / FILE, "ro")
+        try:
+            db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")  # needs the log and its shared memory
+            return db
+        except BaseException:
+            db.close()
+            raise
+    except sqlite3.OperationalError as error:
+        if not error.sqlite_errorname.startswith(UNSHARED):
+            raise
+    return _copied(folder)
 
 
 @contextmanager
@@ -112,7 +115,7 @@ def told(path: Path, *, writing: bool) -> Iterator[None]:
             raise ArtifactError(f"{path.parent}: this is no index: there is no {FILE} in it") from None
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
             raise ArtifactError(f"{path}: another process holds it locked: wait until it is done") from None
-        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_READONLY", "SQLITE_NOMEM")):
+        if name.startswith((*UNSHARED, "SQLITE_NOMEM")):
             if writing:
                 raise DataError(f"{path}: not written, the disk is full or can't be written ({what}): free some space") from None
             raise ArtifactError(f"{path}: can't be opened or read ({what}): look at the disk, its space and the rights") from None
@@ -145,7 +148,8 @@ def _copied(folder: Path) -> Connection:
         try:
             _copy(folder / FILE, copy)
         except OSError as error:
-            raise ArtifactError(f"{folder / FILE}: can't be copied to {private} ({error.strerror}): free some space there") from None
+            what = f"can't be read, nor copied to {private} ({error.strerror})"
+            raise ArtifactError(f"{folder / FILE}: {what}: look at the disk, its space and the rights") from None
         db = _opened(copy, "rw")
         try:
             db.execute("PRAGMA journal_mode = DELETE")  # takes the log in

@@ -29,7 +29,7 @@ from . import lock
 from .connection import FILE, bounded, connected, damaged, forked, told
 from .segment import Entry
 
-__all__ = ["FILE", "Head", "Manifest", "Settings", "checksum_of", "packed", "parts", "settle"]
+__all__ = ["FILE", "Head", "Manifest", "Settings", "checksum_of", "log_length", "packed", "parts", "settle"]
 
 FORMAT = "adawidth-index"
 VERSION = 3
@@ -48,6 +48,8 @@ SEGMENTS = 1_000  # at most; there are about as many as doublings of the smalles
 LEAST, PER_ROW, PER_VALUE = 1_000_000, 300, 50  # instructions of SQLite that a query may take: all in all, a document, and a value
 MANY = 500  # values bound in one statement
 SOME = 10_000  # documents read at a time
+LOG = 4_000_000  # bytes
+PATIENCE = 1.0  # seconds that a writer waits for readers when the log has grown by so much
 WHOLE = 2**64
 
 
@@ -184,6 +186,11 @@ class Manifest:
         if (self.head.identity, self.head.settings) != (other.head.identity, other.head.settings) or self.head.commit < other.head.commit:
             raise ArtifactError(f"{self.path.parent}: another index stands here now than the one that was opened: open it again")
 
+    def renew(self, fresh: Manifest) -> None:
+        """Goes over to the connection of another one, at the same commit: a new one may need the log no more."""
+        with self._lock:
+            self._db, fresh._db = fresh._db, self._db
+
     def documents_of(self, numbers: Sequence[int]) -> dict[int, Document]:
         """The documents of these numbers, each with its checksum checked."""
         found: dict[int, Document] = {}
@@ -311,16 +318,28 @@ class Manifest:
         return told(self.path, writing=self._writing)
 
 
-def settle(folder: Path) -> None:
-    """Carries commits from SQLite's log over to the manifest as far as readers allow; does nothing where it can't be written."""
+def settle(folder: Path, mode: str = "PASSIVE") -> None:
+    """Carries commits from SQLite's log over to the manifest as far as readers allow; does nothing where it can't be written.
+
+    Modes are SQLite's: FULL waits for readers of older commits to refresh, TRUNCATE for those that need the log, and empties it.
+    """
     if forked(folder):
         return
+    wait = 0.0 if mode == "PASSIVE" else PATIENCE
     with suppress(sqlite3.Error):
-        db = sqlite3.connect(f"file:{quote(str((folder / FILE).absolute()))}?mode=rw", uri=True, isolation_level=None, timeout=0)
+        db = sqlite3.connect(f"file:{quote(str((folder / FILE).absolute()))}?mode=rw", uri=True, isolation_level=None, timeout=wait)
         try:
-            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            db.execute(f"PRAGMA wal_checkpoint({mode})")
         finally:
             db.close()
+
+
+def log_length(folder: Path) -> int:
+    """The length of SQLite's log, in those after which a writer waits for readers once."""
+    try:
+        return (folder / f"{FILE}-wal").stat().st_size // LOG
+    except OSError:
+        return 0
 
 
 def checksum_of(number: int, *texts: str) -> int:
