@@ -19,9 +19,9 @@ for _ in range(100_000):
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (Document(None), "has None for an id"),  # type: ignore[arg-type]
-        (Document(b"x"), "has b'x' for an id"),  # type: ignore[arg-type]
-        (Document(""), "has '' for an id"),
+        (Document(None), r"no text \(None\)"),  # type: ignore[arg-type]
+        (Document(b"x"), r"no text \(b'x'\)"),  # type: ignore[arg-type]
+        (Document(""), "has an empty id"),
         (Document("x", metadata=[1]), "metadata must be a dictionary, not list"),  # type: ignore[arg-type]
         (Document("x", metadata=[]), "metadata must be a dictionary, not list"),  # type: ignore[arg-type]
         (Document("x", metadata=None), "metadata must be a dictionary, not NoneType"),  # type: ignore[arg-type]

@@ -227,7 +227,8 @@ def keep(file: Path) -> None:
 def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:
     """What is stored of a document."""
     if not isinstance(document.id, str) or not document.id:
-        raise DataError(f"a document, {(document.title or document.text)[:40]!r}, has {document.id!r} for an id: give every document a text")
+        known = (document.title or document.text)[:40]
+        raise DataError(f"a document, {known!r}, has an empty id, or one that is no text ({document.id!r}): give every document one")
     if not isinstance(document.metadata, Mapping):
         raise DataError(f"document {document.id!r}: metadata must be a dictionary, not {type(document.metadata).__name__}")
     try:

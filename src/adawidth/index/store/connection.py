@@ -2,8 +2,8 @@
 
 SQLite's write-ahead log needs a file of shared memory beside it, also to read. Who may not write to the folder can use the one of
 those who have the index open. Where nobody has, or the disk is full, the manifest and its log are copied to a private file and read
-there. (To read the manifest itself, as one that never changes, would go wrong as soon as its owner writes again.) Nor does SQLite know of forks: a child
-has its parent's connections, but none of their locks. So a child reads a private copy, too, and does not write.
+there. (To read the manifest itself, as one that never changes, would go wrong as soon as its owner writes again.) Nor does SQLite
+know of forks: a child has its parent's connections, but none of their locks. So a child reads a private copy, too, and does not write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -34,8 +34,8 @@ SALTS = 32  # bytes of a log's header, which changes when the log begins anew
 class Connection(sqlite3.Connection):
     """A connection that knows whose it is."""
 
-    known: WeakSet[Connection] = WeakSet()  # those that are open
-    inherited: list[Connection] = []  # those of a parent: never closed, as that could take its locks and files away
+    known: ClassVar[WeakSet[Connection]] = WeakSet()  # those that are open
+    inherited: ClassVar[list[Connection]] = []  # those of a parent: never closed, as that could take its locks and files away
 
     path: Path
     process: int
@@ -65,7 +65,7 @@ def connected(folder: Path, *, writing: bool) -> Connection:
     """A connection to a folder's manifest. Nothing has been read, nothing in the file is trusted."""
     if forked(folder):
         if writing:
-            raise ArtifactError(f"{folder}: this process was forked from one that has the index open: write there, or in a process of its own")
+            raise ArtifactError(f"{folder}: this process was forked from one that has the index open: write there, or in a fresh process")
         return _copied(folder)
     if writing:
         return _opened(folder / FILE, "rw")

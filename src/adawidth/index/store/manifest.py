@@ -262,8 +262,8 @@ class Manifest:
             return
         fresh = Manifest(self.path.parent)
         if fresh.head != self.head:
-            now = fresh.head.commit
-            raise ArtifactError(f"{self.path.parent}: this process was forked at commit {self.head.commit}, it is {now} now: refresh the index")
+            then, now = self.head.commit, fresh.head.commit
+            raise ArtifactError(f"{self.path.parent}: this process was forked at commit {then}, it is {now} now: refresh the index")
         self._db, fresh._db = fresh._db, self._db
 
     def _check_tables(self) -> None:
