@@ -6,6 +6,10 @@ A writer adds, updates, removes and compacts at random, and says after every cal
 at a random moment, over and over again in one folder. After each kill the index is opened and compared with what was
 acknowledged: every document is there, once, with its own vector and title, and the call that was under way is there whole or not
 at all. Each kill's writer is the next one's sweeper.
+
+Up to three readers look on: some stay at the commit they opened, some refresh, some open and close over and over again; what each of
+them sees must be whole. They are asked to end, or killed, or stay over the next writers. As long as they stay, SQLite may keep a dead
+writer's commit where no one sees it, and bring it back when all have ended: unless another commit was made, that is allowed.
 """
 
 import argparse
@@ -33,6 +37,8 @@ WIDTH, START = 64, 32
 ROTATION = Rotation.random(WIDTH, seed=1)
 LARGEST = 4_000  # documents; then more is removed than added
 LONGEST = 0.5  # seconds that a writer lives, at most
+
+READERS = ("stay", "refresh", "come and go")
 
 State = dict[str, int]  # the version of each document that is there
 
@@ -109,6 +115,57 @@ def killed(path: Path, state: State, first: int, seconds: float) -> tuple[list[i
     return done, begun[-1] if len(begun) > len(done) else None
 
 
+class Reader:
+    """A process that looks at the index until it is told to end, in one of three ways."""
+
+    def __init__(self, path: Path, way: str) -> None:
+        (wait, self._tell), (self._hear, say) = os.pipe(), os.pipe()
+        self._process = os.fork()
+        if not self._process:
+            try:
+                os.write(say, f"{self._look(path, way, wait)}\n".encode())
+            except BaseException as error:
+                os.write(say, f"{way}: {error!r}\n".encode())
+            finally:
+                os._exit(0)
+        os.close(wait)
+        os.close(say)
+
+    @staticmethod
+    def _look(path: Path, way: str, wait: int) -> int:
+        """Looks until told to end; how many times."""
+        index, looks = IndexFolder(path), 0
+        while True:
+            whole(index)
+            looks += 1
+            if select.select([wait], [], [], 0.02)[0]:
+                return looks
+            if way == "refresh":
+                index.refresh()
+            elif way == "come and go":
+                index.close()
+                index = IndexFolder(path)
+
+    def end(self, *, kill: bool) -> str:
+        """Ends it: what it said."""
+        if kill:
+            os.kill(self._process, signal.SIGKILL)
+        else:
+            os.write(self._tell, b"q")
+        os.waitpid(self._process, 0)
+        said = os.read(self._hear, 4_000).decode().strip() if select.select([self._hear], [], [], 0)[0] else ""
+        os.close(self._tell)
+        os.close(self._hear)
+        return said
+
+
+def whole(index: IndexFolder) -> None:
+    """What a reader sees is sound, and every document is there once."""
+    index.view.manifest.check()
+    known = index.view.documents.describe(np.flatnonzero(index.view.alive).tolist())
+    assert len({document.id for document in known}) == len(known) == len(index), "a reader sees a document twice, or not"
+
+
 def found(path: Path) -> State:
     """What the index says is there, each document looked at from all sides."""
     assert examine(path) == [], examine(path)
@@ -138,34 +195,52 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# crash\n")
     IndexFolder.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)).close()
     rng, state, first = random.Random(seed), State(), 0
-    counts: dict[str, Counter[str]] = {"under way": Counter(), "kept": Counter(), "taken back": Counter()}
-    calls = orphans = done_kills = 0
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("under way", "kept", "taken back", "readers")}
+    calls = orphans = done_kills = looks = returned = 0
+    readers: list[Reader] = []
+    hidden: State | None = None  # what a dead writer's commit would bring back
     problems: list[str] = []
     while done_kills < kills and not problems:
         done_kills += 1
+        for _ in range(rng.randint(0, 3) - len(readers)):
+            counts["readers"][way := rng.choice(READERS)] += 1
+            readers.append(Reader(path, way))
         done, open_call = killed(path, state, first, rng.uniform(0, LONGEST))
         for call in done:
             state = after(state, *planned(state, call), call)
         calls += len(done)
-        with IndexFolder(path) as index:
-            known = {entry["name"] for entry in index.facts()["segments"]}
-        orphans += sum(file.name not in known for file in path.glob("*.segment"))
+        if rng.random() < 0.5:
+            said = [reader.end(kill=rng.random() < 0.3) for reader in readers]
+            problems += [f"kill {done_kills}: a reader: {one}" for one in said if one and not one.isdigit()]
+            looks += sum(int(one) for one in said if one.isdigit())
+            readers = []
         try:
+            with IndexFolder(path) as index:
+                known = {entry["name"] for entry in index.facts()["segments"]}
+            orphans += sum(file.name not in known for file in path.glob("*.segment"))
             there = found(path)
         except (AssertionError, AdaWidthError) as error:
             problems.append(f"kill {done_kills}: {error}")
             break
+        allowed = [state] if hidden is None or done else [state, hidden]
+        wanted = None
         if open_call is not None:
             verb, ids = planned(state, open_call)
             wanted = after(state, verb, ids, open_call)
             counts["under way"][verb] += 1
-            if there not in (state, wanted):
-                problems.append(f"kill {done_kills}: {verb} {open_call} is there by halves")
+            allowed.append(wanted)
             if verb != "compact":  # which changes no document
                 counts["kept" if there == wanted else "taken back"][verb] += 1
-        elif there != state:
-            problems.append(f"kill {done_kills}: an acknowledged call is not there")
+        if there not in allowed:
+            problems.append(f"kill {done_kills}: {len(there)} documents, expected {' or '.join(str(len(one)) for one in allowed)}")
+        returned += hidden is not None and not done and there == hidden != state
+        if wanted is not None and there != wanted:
+            hidden = wanted
+        elif done or there != state:
+            hidden = None
         state, first = there, first + len(done) + 10
+    for reader in readers:
+        reader.end(kill=True)
     return {
         "command": f"python benchmarks/crash.py --kills {kills}",
         "kills": done_kills,
@@ -173,7 +248,10 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         "calls_under_way_when_killed": dict(counts["under way"]),
         "of_these_there_whole": dict(counts["kept"]),
         "of_these_not_there_at_all": dict(counts["taken back"]),
+        "of_these_there_when_all_readers_had_ended": returned,
         "orphaned_files_left_and_swept": orphans,
+        "readers": dict(counts["readers"]),
+        "times_that_readers_looked": looks,
         "problems": problems,
         "documents_at_the_end": len(state),
     }

@@ -18,7 +18,7 @@ import numpy as np
 from adawidth import AdaWidth, Dataset, Qrels, Vectors, __version__, open_index
 from adawidth.data import unit
 
-STORAGES = ("flat", "int8", "pq4", "ivf")
+STORAGES: tuple[Any, ...] = ("flat", "int8", "pq4", "ivf")
 CLUSTERS, MEMBERS, K = 40, 6, 5
 QUERIES = {"train": 400, "dev": 80, "test": 8}
 NARROW, WIDE = 64, 128

@@ -5,6 +5,7 @@
 Every case starts from a copy of one small index. Readers open it; a writer runs a verb in which the N-th call of a kind fails;
 other writers follow; all of them end. Then the index must open, and hold what was acknowledged, once, with its vector, title and
 metadata: a refused change is not there, one of unknown outcome (the writer was killed, or was told so) is there whole or not at all.
+For `repair` one block of rows is damaged before: it is named until a repair has been acknowledged, and then set aside.
 """
 
 import ctypes
@@ -24,7 +25,7 @@ from adawidth.artifact import write_model
 from adawidth.data import unit
 from adawidth.errors import AdaWidthError, UnknownOutcomeError
 from adawidth.index import IndexFolder
-from adawidth.index.repair import examine
+from adawidth.index.repair import examine, repair
 from adawidth.rotation import Rotation
 
 WIDTH, START = 64, 32
@@ -33,12 +34,13 @@ ERRORS = {"KILL": 0, "EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
 
 State = dict[str, int]  # the version of each document
 BEFORE: State = {f"d{i}": 1 for i in range(3, 130)}
+LOST = range(64, 100)  # rows of the first segment, and numbers of its documents, in the block that `damage` changes
 
 
 class Case(TypedDict):
     """What fails, and who else is there."""
 
-    verb: str  # add, update, remove, compact or snapshot
+    verb: str  # open, add, update, remove, compact, snapshot or repair
     call: str  # of inject.c
     part: str  # of the path of the file it acts on
     at: int  # which of these calls; 0: count them
@@ -56,6 +58,8 @@ def after(verb: str) -> State:
             return BEFORE | {f"d{i}": 2 for i in range(3, 40)}
         case "remove":
             return {name: version for name, version in BEFORE.items() if int(name[1:]) >= 50}
+        case "repair":
+            return {name: version for name, version in BEFORE.items() if int(name[1:]) not in LOST}
     return BEFORE
 
 
@@ -81,12 +85,28 @@ def template(path: Path) -> None:
         index.remove(["d0", "d1", "d2"])
 
 
-def act(path: Path, verb: str) -> None:
-    """The verb, on an index that is open."""
+def damage(path: Path) -> str:
+    """Changes a byte in the last block of the first segment's rows; gives the file's name."""
     with IndexFolder(path) as index:
-        fault = ctypes.CDLL(None)
-        fault.fault_arm(*ARMED)
-        try:
+        entry = index.view.segments[0].entry
+    with (path / entry.name).open("r+b") as file:
+        place = file.seek(entry.arrays["rows"].offset + 2 * WIDTH * LOST[0])
+        byte = file.read(1)[0] ^ 8
+        file.seek(place)
+        file.write(bytes([byte]))
+    return entry.name
+
+
+def act(path: Path, verb: str) -> None:
+    """The verb, and closing the index; opening it comes before, but for the verbs that do nothing else or open it themselves."""
+    fault = ctypes.CDLL(None)
+    index = None if verb in ("open", "repair") else IndexFolder(path)
+    fault.fault_arm(*ARMED)
+    try:
+        if index is None:
+            repair(path) if verb == "repair" else IndexFolder(path).close()
+            return
+        with index:
             if verb in ("add", "update"):
                 write(index, verb, [name for name, version in after(verb).items() if version == 2], 2)
             elif verb == "remove":
@@ -95,8 +115,8 @@ def act(path: Path, verb: str) -> None:
                 index.snapshot(path.with_name("copy.index"))
             else:
                 index.compact()
-        finally:
-            COUNTED.append(fault.fault_disarm())
+    finally:
+        COUNTED.append(fault.fault_disarm())
 
 
 ARMED: tuple[bytes, bytes, int, int] = (b"", b"", 0, 0)
@@ -145,6 +165,7 @@ def reader(path: Path) -> tuple[int, int]:
         os.write(say, b"1")
         os.read(wait, 1)
         index.view.manifest.check()  # what a reader sees stays whole
+        index.refresh()
         os._exit(0)
     os.close(wait)
     os.close(say)
@@ -153,17 +174,23 @@ def reader(path: Path) -> tuple[int, int]:
     return process, end
 
 
-def found(path: Path) -> State:
-    """What the index says is there, each document looked at from all sides."""
+def found(path: Path, damaged: str = "") -> State:
+    """What the index says is there, each document looked at from all sides; a segment known to be damaged is repaired first."""
     problems = examine(path)
+    if damaged and problems:
+        assert len(problems) == 1, problems
+        assert f"{damaged}: damaged: rows 64 to 99" in problems[0], problems
+        assert len(repair(path).lost) == len(LOST)
+        return found(path, damaged) | {f"d{i}": 1 for i in LOST}
     assert not problems, problems
+    assert not damaged or (path / "aside" / damaged).exists(), "what was damaged is gone"
     with IndexFolder(path) as index:
         view = index.view
         rows = np.flatnonzero(view.alive)
         known = view.documents.describe(rows.tolist())
-        state = {document.id: int(document.title.split()[1]) for document in known}
+        state = {str(document.id): int(document.title.split()[1]) for document in known}
         assert len(state) == len(known) == len(index), "a document is there twice"
-        assert all(document.metadata == {"version": state[document.id]} for document in known), "another's metadata"
+        assert all(document.metadata == {"version": state[str(document.id)]} for document in known), "another's metadata"
         expected = np.concatenate([vectors([name], version) for name, version in state.items()])
         assert np.abs(view.vectors(rows) - ROTATION.apply(expected)).max() < 1e-3, "another's vector"
         answer = view.search(ROTATION.apply(expected[:1]), START, len(rows)).candidates[0]
@@ -174,7 +201,7 @@ def found(path: Path) -> State:
 def follow(path: Path, verb: str, number: int) -> None:
     """A later writer: one that is refused, or one that adds a document of its own."""
     with IndexFolder(path) as index:
-        write(index, "add", ["d7", "d8"] if verb == "refused" else [f"later{number}"], 3)
+        write(index, "add", ["d52", "d53"] if verb == "refused" else [f"later{number}"], 3)
 
 
 def tried(folder: Path, case: Case) -> dict[str, Any]:
@@ -184,6 +211,7 @@ def tried(folder: Path, case: Case) -> dict[str, Any]:
     shutil.rmtree(path.parent, ignore_errors=True)
     shutil.copytree(folder / "template.index", path)
     ARMED = (case["call"].encode(), case["part"].encode(), case["at"], ERRORS[case["error"]])
+    damaged = damage(path) if case["verb"] == "repair" else ""
     readers = [reader(path) for _ in range(case["readers"])]
     count, said = heard(child(lambda: act(path, case["verb"]))).split(" ", 1)
     allowed = {"ok": [after(case["verb"])], "refused": [BEFORE]}.get(said.split()[0], [BEFORE, after(case["verb"])])
@@ -194,16 +222,18 @@ def tried(folder: Path, case: Case) -> dict[str, Any]:
             problems.append(f"follower {number}: {answer}")
         if answer == "ok":
             allowed = [state | {f"later{number}": 3} for state in allowed]
-    for process, end in readers:
+    for _, end in readers:  # all of them first: later readers have inherited the earlier ones' ends
         os.close(end)
+    for process, _ in readers:
         if os.waitpid(process, 0)[1]:
             problems.append("a reader failed")
     try:
-        state = found(path)
+        state = found(path, damaged)
         if state not in allowed:
             problems.append(f"{len(state)} documents, expected {' or '.join(str(len(one)) for one in allowed)}")
-        if case["verb"] == "snapshot" and said == "ok":
-            assert found(path.with_name("copy.index")) == BEFORE, "the copy is not what was copied"
+        copy = path.with_name("copy.index")
+        if case["verb"] == "snapshot" and (said == "ok" or copy.exists()):
+            assert found(copy) == BEFORE, "the copy is not what was copied"
     except (AssertionError, AdaWidthError) as error:
         problems.append(f"{type(error).__name__}: {error}")
     return {**case, "count": int(count), "said": said, "problems": problems}

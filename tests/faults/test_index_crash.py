@@ -21,3 +21,4 @@ def test_twenty_kills(tmp_path: Path) -> None:
     assert (result["kills"], result["problems"]) == (20, [])
     assert result["acknowledged_calls"] > 10
     assert sum(result["calls_under_way_when_killed"].values()) > 5
+    assert result["times_that_readers_looked"] > 5

@@ -232,7 +232,7 @@ def test_a_manifest_with_other_tables_is_refused(filled: Path, statement: str) -
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("version", 3, "format version 3, this AdaWidth reads up to 2: upgrade"),
+        ("version", 4, "format version 4, this AdaWidth reads up to 3: upgrade"),
         ("format", "other", "expected format 'adawidth-index'"),
         ("documents", "many", "damaged|does not describe"),
         ("more", 1, "does not describe an index"),

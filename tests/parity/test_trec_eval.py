@@ -95,7 +95,7 @@ def test_order_of_equal_scores_is_trec_evals(case: tuple[np.random.Generator, in
     """A query of its own for each document, which alone is relevant there: its reciprocal rank is its place."""
     documents, scores, _ = made(*case)
     ours = top_k(scores[:1], Documents(documents.ids).tie_rank, len(documents))[0]
-    run = dict(zip(documents.ids, scores[0].tolist(), strict=True))
+    run: dict[str, float] = dict(zip(map(str, documents.ids), scores[0].tolist(), strict=True))
     qrels = {str(d): {d: 1} for d in documents.ids}
     found = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate({str(d): run for d in documents.ids})
     place = {d: round(1 / values["recip_rank"]) for d, values in found.items()}
@@ -121,7 +121,7 @@ def test_a_written_run_keeps_any_order(case: tuple[np.random.Generator, int, int
 
 def test_fractional_grades_are_refused_there_and_relevant_here() -> None:
     with pytest.raises(TypeError, match="integer"):
-        pytrec_eval.RelevanceEvaluator({"q": {"a": 0.5}}, {"recall.10"})
+        pytrec_eval.RelevanceEvaluator({"q": {"a": 0.5}}, {"recall.10"})  # type: ignore[dict-item]
     ours = evaluate(parse_measures("nDCG@10 R@10"), np.array([[0, 1]]), Judged.of([{0: 0.5, 1: 1.0}]))
     assert ours["R@10"][0] == 1.0
     assert ours["nDCG@10"][0] == pytest.approx((0.5 + 1 / np.log2(3)) / (1 + 0.5 / np.log2(3)))

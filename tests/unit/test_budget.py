@@ -58,6 +58,10 @@ class Steps:
     start: int = START
     name = "steps"
 
+    @property
+    def reach(self) -> int:
+        return self.steps[-1]
+
     def decide(self, stage: Stage) -> Decision:
         further = [width for width in self.steps if width > stage.widths[0]]
         if not further:

@@ -30,7 +30,7 @@ from ..stages.backend import listed
 from ..stages.memory import twins
 from ..types import F16, Id, Rows, StrPath
 from .store.commit import Change, change
-from .store.manifest import FILE, Manifest, Settings, settle
+from .store.manifest import FILE, Manifest, Settings, log_length, settle
 from .store.segment import Entry, MissingSegment, Segment
 from .store.segment_writer import SegmentWriter
 from .view import View
@@ -54,6 +54,7 @@ class IndexFolder(Store):
         check_folder(self.path)
         self._opening = threading.RLock()
         self._view: View | None = None
+        self._log = 0  # length of SQLite's log after the last commit
         if searching:
             _ = self.view
 
@@ -153,7 +154,7 @@ class IndexFolder(Store):
 
     def write(self, documents: Source, *, update: bool = False) -> Written:
         """Adds documents, batch by batch, in one commit; when this returns, the disk has them."""
-        with change(self.path) as changing, progress("indexing", documents.count) as tick:
+        with change(self.path, self._seen) as changing, progress("indexing", documents.count) as tick:
             settings, before = changing.head.settings, changing.head
             if documents.width != settings.encoder_width:
                 widths = f"documents are {documents.width} wide, the index {settings.encoder_width}"
@@ -177,14 +178,14 @@ class IndexFolder(Store):
     def remove(self, ids: Id | Iterable[Id]) -> int:
         """Removes documents, all or none. Their rows stay on disk until `compact`."""
         wanted = list(dict.fromkeys(map(str, listed(ids))))
-        with change(self.path) as changing:
+        with change(self.path, self._seen) as changing:
             changing.remove(list(self._numbers(changing, wanted).values()))
         self._committed()
         return len(wanted)
 
     def compact(self) -> bool:
         """Makes one segment of all, without what was removed; False where there is nothing to do. Searches go on meanwhile."""
-        with change(self.path) as changing:
+        with change(self.path, self._seen) as changing:
             needed = len(changing.segments) > 1 or changing.head.removed > 0
             if needed:
                 rows = sum(entry.rows for entry in changing.segments)
@@ -218,23 +219,37 @@ class IndexFolder(Store):
         with self._opening:
             now = self.view
             with Manifest(self.path) as manifest:
+                manifest.check_same(now.manifest)
                 if manifest.head.commit == now.manifest.head.commit:
+                    now.manifest.renew(manifest)
                     return False
-            self._view = self._opened({segment.entry.name: segment for segment in now.segments})
+            view = self._opened({segment.entry.name: segment for segment in now.segments})
+            if view.manifest.head.same_documents(now.manifest.head):
+                view.checked = now.checked
+            self._view = view
         return True
 
     def _committed(self) -> None:
-        """Goes on to a commit just made: its pages are carried from the log to the manifest, so that the next one can reuse the log."""
-        settle(self.path)
-        now = self._view
-        if now is None:
+        """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
+        if self._view is None:
+            settle(self.path)
             return
+        checked = self._view.checked  # of what is new, only the new documents are to be read
         try:
-            with self._opening:
-                self._view = self._opened({segment.entry.name: segment for segment in now.segments})
-                self._view.checked = now.checked  # of what is new, only the new documents are to be read
-        except AdaWidthError as error:
-            raise ArtifactError(f"{self.path}: the change is written, but the index can't be opened again: {error}") from error
+            self.refresh()
+            self.view.checked = checked
+            length, former = log_length(self.path), self._log
+            self._log = length
+            for mode in ("FULL", "TRUNCATE") if length > former else ("PASSIVE",):
+                settle(self.path, mode)
+                self.refresh()
+        except AdaWidthError as error:  # the commit stands
+            log.warning("%s: written, but it can't be read again yet: refresh later (%s)", self.path, error)
+
+    @property
+    def _seen(self) -> Manifest | None:
+        """The commit that this object knows of, if any."""
+        return None if self._view is None else self._view.manifest
 
     def ids(self) -> Iterator[Id]:
         view = self.view

@@ -2,7 +2,7 @@
 
 Of a segment only the rows can't be made again: lengths and codes follow from them, numbers and ids stand in the manifest too. So
 every row whose block has its checksum is saved. A damaged manifest can't be mended: that is what snapshots are for.
-Nothing is deleted: damaged files, and segments that the manifest does not know, are moved to a folder `aside`.
+Nothing is deleted: damaged files, and segments that the manifest does not know, go to a folder `aside`, before the commit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..data import BLOCK
 from ..errors import AdaWidthError
 from ..types import I64, Rows, StrPath
 from .folder import SEED, check_folder, check_model
-from .store.commit import Change, change, unknown
+from .store.commit import Change, change, keep, unknown
 from .store.manifest import Manifest
 from .store.segment import Entry, Segment
 from .store.segment_writer import SegmentWriter
@@ -60,6 +60,8 @@ def repair(path: StrPath, *, dry_run: bool = False) -> Repair:
             new = _saved(folder, entry, changing, sound)
             changing.forget(gone.tolist())
             changing.replace([entry], new)
+            if (folder / entry.name).exists():
+                keep(folder / entry.name)  # before the commit: whoever writes after it sweeps what the manifest does not know
     return plan
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..data import BLOCK
 from ..errors import OptionError
-from ..filters import parse
+from ..filters import Filter, parse
 from ..hits import Hits, Read
 from ..kernels.extend import inner_products
 from ..kernels.topk import top_k
@@ -50,7 +50,7 @@ class View(Backend):
         self.checked = 0  # documents with numbers below this have been read and found sound
         self._allowed = self._masks(self.alive)
         self._count = int(self.alive.sum())
-        self._filters: OrderedDict[str, tuple[list[Mask | None], int]] = OrderedDict()  # the last used last
+        self._filters: OrderedDict[Filter, tuple[list[Mask | None], int]] = OrderedDict()  # the last used last
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
 
@@ -79,11 +79,11 @@ class View(Backend):
 
     def where(self, condition: str | Mapping[str, Any]) -> View:
         """The same with only the documents whose metadata meet a filter."""
-        wanted, key = parse(condition), repr(condition)
+        key = parse(condition)
         if key not in self._filters:
             self.manifest.check_documents(self.checked)
             self.checked = self.manifest.head.following
-            numbers, meets = self.manifest.matching(*wanted), np.zeros_like(self.alive)
+            numbers, meets = self.manifest.matching(*key.sql()), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
                 meets[first + segment.rows_of(numbers)] = True
             self._filters[key] = (self._masks(self.alive & meets), int((self.alive & meets).sum()))

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +30,7 @@ from ...types import I64
 from . import lock
 from .manifest import Manifest, checksum_of, packed, parts
 from .segment import NAME, Entry
+from .segment_writer import sync_folder
 
 ASIDE = "aside"  # where `repair` moves files that hold what it could not save
 PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -154,12 +157,15 @@ class Change(Manifest):
 
 
 @contextmanager
-def change(folder: Path, *, mending: bool = False) -> Iterator[Change]:
+def change(folder: Path, seen: Manifest | None = None, *, mending: bool = False) -> Iterator[Change]:
     """`with change(folder) as changing: …` commits when the block ends well and takes everything back when it does not.
 
+    Refuses another index than the one that was `seen` at this path.
     `mending` takes the manifest as it is where commits of it are lost, and sets unknown files aside instead of removing them.
     """
     with lock.held(folder) as handle, Change(folder, mending=mending) as changing:
+        if seen is not None:
+            changing.check_same(seen)
         doubt = lock.doubt(folder)
         if doubt or unknown(folder, changing.segments):
             changing.make_certain(doubt)
@@ -192,26 +198,42 @@ def unknown(folder: Path, segments: Sequence[Entry]) -> list[Path]:
 
 
 def sweep(folder: Path, segments: Sequence[Entry], *, aside: bool = False) -> None:
-    """Removes the segment files that the manifest does not know, or moves them to a folder `aside`.
+    """Removes the segment files that the manifest does not know; with `aside`, once they are kept in the folder of that name.
 
     Only after a commit of one's own, under the lock. The commit stands whatever becomes of the files: the next one sweeps again.
     """
     for file in unknown(folder, segments):
         with suppress(OSError):
             if aside:
-                (folder / ASIDE).mkdir(exist_ok=True)
-                file.rename(folder / ASIDE / file.name)
-            else:
-                file.unlink(missing_ok=True)
+                keep(file)
+            file.unlink(missing_ok=True)
+
+
+def keep(file: Path) -> None:
+    """Gives a file a second name in the folder `aside`; where the disk has no second names, a copy."""
+    kept = file.parent / ASIDE / file.name
+    kept.parent.mkdir(exist_ok=True)
+    if kept.exists():
+        return
+    try:
+        os.link(file, kept)
+    except OSError:
+        copy = kept.with_suffix(".tmp")
+        shutil.copyfile(file, copy)
+        copy.rename(kept)
+    sync_folder(kept.parent)
 
 
 def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:
     """What is stored of a document."""
+    if not isinstance(document.id, str | int) or document.id == "":
+        known = (document.title or document.text)[:40]
+        raise DataError(f"a document, {known!r}, has an empty id, or one that is no text ({document.id!r}): give every document one")
+    if not isinstance(document.metadata, Mapping):
+        raise DataError(f"document {document.id!r}: metadata must be a dictionary, not {type(document.metadata).__name__}")
     try:
-        texts = (str(document.id), document.title, document.text, PLAIN(document.metadata) if document.metadata else "{}")
+        texts = (str(document.id), document.title, document.text, PLAIN(dict(document.metadata)))
         checksum = checksum_of(number, *texts)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"document {document.id!r}: title, text and metadata must be plain text and JSON: {error}") from None
-    if document.id == "":
-        raise DataError(f"a document, {document.title or document.text[:40]!r}, has an empty id: give every document one")
     return (number, *texts, checksum)

@@ -11,9 +11,10 @@ import json
 import os
 import sqlite3
 import threading
+import uuid
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,14 +23,16 @@ from urllib.parse import quote
 import numpy as np
 
 from ...data import Document
-from ...errors import ArtifactError, DataError
+from ...errors import ArtifactError
 from ...types import I64
 from . import lock
+from .connection import FILE, bounded, connected, damaged, forked, told
 from .segment import Entry
 
-FILE = "manifest.sqlite"
+__all__ = ["FILE", "Head", "Manifest", "Settings", "checksum_of", "log_length", "packed", "parts", "settle"]
+
 FORMAT = "adawidth-index"
-VERSION = 2
+VERSION = 3
 TABLES = {
     "head": "CREATE TABLE head (value TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "segments": "CREATE TABLE segments (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -37,8 +40,16 @@ TABLES = {
     "documents": "CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, "
     "text TEXT NOT NULL, metadata TEXT NOT NULL, checksum INTEGER NOT NULL)",
 }
+SCHEMA = {
+    *(("table", name, name, text) for name, text in TABLES.items()),
+    *(("index", f"sqlite_autoindex_{name}_1", name, None) for name in ("segments", "documents")),
+}
+SEGMENTS = 1_000  # at most; there are about as many as doublings of the smallest
+LEAST, PER_ROW, PER_VALUE = 1_000_000, 300, 50  # instructions of SQLite that a query may take: all in all, a document, and a value
 MANY = 500  # values bound in one statement
 SOME = 10_000  # documents read at a time
+LOG = 4_000_000  # bytes
+PATIENCE = 1.0  # seconds that a writer waits for readers when the log has grown by so much
 WHOLE = 2**64
 
 
@@ -80,12 +91,19 @@ class Head:
     documents_sum: int = 0  # of the documents' checksums
     removed: int = 0
     removed_sum: int = 0
+    identity: str = ""  # drawn when the index is made; before version 3 there was none
 
     def __post_init__(self) -> None:
         """Refuses what no index has."""
+        if not isinstance(self.identity, str):
+            raise ValueError("identity")
         counts = (self.commit, self.following, self.documents, self.documents_sum, self.removed, self.removed_sum)
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("counts")
+
+    def same_documents(self, other: Head) -> bool:
+        """Whether both have the same documents."""
+        return (self.following, self.documents, self.documents_sum) == (other.following, other.documents, other.documents_sum)
 
     def with_documents(self, checksums: Collection[int]) -> Head:
         """With documents of these checksums more."""
@@ -112,22 +130,19 @@ class Manifest:
     def __init__(self, folder: Path, *, writing: bool = False, mending: bool = False) -> None:
         self.path = folder / FILE
         self._lock = threading.Lock()
-        mode, noted = "rw" if writing else "ro", lock.last_commit(folder)
-        if not writing and not os.access(folder, os.W_OK) and not (folder / f"{FILE}-wal").exists():
-            mode += "&immutable=1"  # SQLite needs no files of its own beside it then
+        self._writing = writing
+        noted = lock.last_commit(folder)
         with self._told():
-            self._db = sqlite3.connect(
-                f"file:{quote(str(self.path.absolute()))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=60
-            )
+            self._db = connected(folder, writing=writing)
             try:
-                for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "synchronous = FULL", "temp_store = FILE"):
-                    self._db.execute(f"PRAGMA {pragma}")
                 if writing:
                     self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
-                self._check_tables()
-                self.head, self.segments = self._read()
-                self.removed = self._removed()
+                with bounded(self._db, self.path, LEAST):
+                    self._check_tables()
+                    self.head, self.segments = self._read()
+                with bounded(self._db, self.path, LEAST + PER_ROW * self.head.removed):
+                    self.removed = self._removed()
                 if self.head.commit < noted and not mending:
                     raise ArtifactError(
                         f"{self.path}: damaged: it is at commit {self.head.commit}, but commit {noted} was made; "
@@ -147,7 +162,7 @@ class Manifest:
             db.execute("BEGIN")
             for statement in TABLES.values():
                 db.execute(statement)
-            text, checksum = packed(Head(settings), [])
+            text, checksum = packed(Head(settings, identity=uuid.uuid4().hex), [])
             db.execute("INSERT INTO head VALUES (?, ?)", (text, checksum))
             db.execute("COMMIT")
         finally:
@@ -166,6 +181,16 @@ class Manifest:
     def close(self) -> None:
         """Ends the connection, and with it the view of its commit."""
         self._db.close()
+
+    def check_same(self, other: Manifest) -> None:
+        """Refuses where this is the manifest of another index than an earlier one was, at the same path."""
+        if (self.head.identity, self.head.settings) != (other.head.identity, other.head.settings) or self.head.commit < other.head.commit:
+            raise ArtifactError(f"{self.path.parent}: another index stands here now than the one that was opened: open it again")
+
+    def renew(self, fresh: Manifest) -> None:
+        """Goes over to the connection of another one, at the same commit: a new one may need the log no more."""
+        with self._lock:
+            self._db, fresh._db = fresh._db, self._db
 
     def documents_of(self, numbers: Sequence[int]) -> dict[int, Document]:
         """The documents of these numbers, each with its checksum checked."""
@@ -193,7 +218,7 @@ class Manifest:
 
     def check(self) -> None:
         """Reads every page and every document; refuses a damaged one."""
-        for (problem,) in self.query("PRAGMA quick_check(1)"):
+        for (problem,) in self.query("PRAGMA integrity_check(1)"):
             if problem != "ok":
                 raise self.damaged(problem)
         self.check_documents()
@@ -210,31 +235,47 @@ class Manifest:
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows that a statement gives. Safe for concurrent use."""
+        most = LEAST + (PER_ROW + PER_VALUE * len(values)) * (self.head.documents + self.head.removed)
         with self._lock, self._told():
-            return self._db.execute(statement, values).fetchall()
+            self._make_own()
+            with bounded(self._db, self.path, most):
+                return self._db.execute(statement, values).fetchall()
 
     def copy_to(self, folder: Path) -> None:
-        """Writes this commit's manifest into another folder."""
+        """Writes this commit's manifest into another folder, as that of another index."""
+        texts = [text for (text,) in self.query("SELECT value FROM segments ORDER BY name")]
         with self._lock, self._told():
-            target = sqlite3.connect(folder / FILE)
+            self._make_own()
+            target = sqlite3.connect(folder / FILE, isolation_level=None)
             try:
                 self._db.backup(target)
+                target.execute("UPDATE head SET value = ?, checksum = ?", packed(replace(self.head, identity=uuid.uuid4().hex), texts))
             finally:
                 target.close()
 
     def damaged(self, what: str) -> ArtifactError:
         """The error that says so."""
-        return ArtifactError(f"{self.path}: damaged: {what}; restore a snapshot or index the documents again")
+        return damaged(self.path, what)
+
+    def _make_own(self) -> None:
+        """In a forked process, a connection of its own to the same commit."""
+        if self._db.process == os.getpid():
+            return
+        fresh = Manifest(self.path.parent)
+        if fresh.head != self.head:
+            then, now = self.head.commit, fresh.head.commit
+            raise ArtifactError(f"{self.path.parent}: this process was forked at commit {then}, it is {now} now: refresh the index")
+        self._db, fresh._db = fresh._db, self._db
 
     def _check_tables(self) -> None:
-        found = self._db.execute("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_autoindex_%'").fetchall()
-        if dict(found) != TABLES or len(found) != len(TABLES):
-            raise ArtifactError(f"{self.path}: its tables are not those of an AdaWidth index: {', '.join(str(name) for name, _ in found)}")
+        found = self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema").fetchmany(len(SCHEMA) + 1)
+        if set(found) != SCHEMA or len(found) != len(SCHEMA):
+            raise ArtifactError(f"{self.path}: its tables are not those of an AdaWidth index: {', '.join(str(row[1]) for row in found)}")
 
     def _read(self) -> tuple[Head, tuple[Entry, ...]]:
         """The head and the segments, checked."""
-        segments = [text for (text,) in self._db.execute("SELECT value FROM segments ORDER BY name")]
-        heads = self._db.execute("SELECT value, checksum FROM head").fetchall()
+        segments = [text for (text,) in self._db.execute("SELECT value FROM segments ORDER BY name LIMIT ?", (SEGMENTS,))]
+        heads = self._db.execute("SELECT value, checksum FROM head LIMIT 2").fetchall()
         if len(heads) != 1:
             raise self.damaged(f"it has {len(heads)} heads")
         text, checksum = heads[0]
@@ -256,7 +297,7 @@ class Manifest:
             raise self.damaged(f"it does not describe an index ({error})") from None
 
     def _removed(self) -> I64:
-        numbers = [number for (number,) in self._db.execute("SELECT number FROM removed ORDER BY number")]
+        numbers = [number for (number,) in self._db.execute("SELECT number FROM removed ORDER BY number LIMIT ?", (self.head.removed + 1,))]
         if (len(numbers), sum(map(_mark, numbers)) % WHOLE) != (self.head.removed, self.head.removed_sum):
             raise self.damaged(f"{len(numbers)} removals are not the {self.head.removed} that were written")
         return np.array(numbers, np.int64)
@@ -275,30 +316,32 @@ class Manifest:
         if not sound:
             raise self.damaged(f"document {row[1]!r} does not have its checksum")
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turns what SQLite says into one line."""
-        try:
-            yield
-        except (sqlite3.Error, sqlite3.Warning, UnicodeError, MemoryError, OverflowError) as error:  # a damaged page may hold anything
-            what = str(error) or type(error).__name__
-            if not self.path.exists():
-                raise ArtifactError(f"{self.path.parent}: this is no index: there is no {FILE} in it") from None
-            if "locked" in what:
-                raise ArtifactError(f"{self.path}: another process holds it locked: wait until it is done") from None
-            if "full" in what or "disk I/O" in what:
-                raise DataError(f"{self.path}: not written, the disk is full or can't be written ({what}): free some space") from None
-            raise self.damaged(what) from None
+    def _told(self) -> AbstractContextManager[None]:
+        return told(self.path, writing=self._writing)
 
 
-def settle(folder: Path) -> None:
-    """Carries commits from SQLite's log over to the manifest as far as readers allow; does nothing where it can't be written."""
+def settle(folder: Path, mode: str = "PASSIVE") -> None:
+    """Carries commits from SQLite's log over to the manifest as far as readers allow; does nothing where it can't be written.
+
+    Modes are SQLite's: FULL waits for readers of older commits to refresh, TRUNCATE for those that need the log, and empties it.
+    """
+    if forked(folder):
+        return
+    wait = 0.0 if mode == "PASSIVE" else PATIENCE
     with suppress(sqlite3.Error):
-        db = sqlite3.connect(f"file:{quote(str((folder / FILE).absolute()))}?mode=rw", uri=True, isolation_level=None, timeout=0)
+        db = sqlite3.connect(f"file:{quote(str((folder / FILE).absolute()))}?mode=rw", uri=True, isolation_level=None, timeout=wait)
         try:
-            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            db.execute(f"PRAGMA wal_checkpoint({mode})")
         finally:
             db.close()
+
+
+def log_length(folder: Path) -> int:
+    """The length of SQLite's log, in those after which a writer waits for readers once."""
+    try:
+        return (folder / f"{FILE}-wal").stat().st_size // LOG
+    except OSError:
+        return 0
 
 
 def checksum_of(number: int, *texts: str) -> int:

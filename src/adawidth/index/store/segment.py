@@ -49,7 +49,6 @@ LAYOUT = {  # kind and dimensions of the arrays that every segment has
 NAME = re.compile(r"[0-9a-f]{32}\.segment")
 
 
-
 class MissingSegment(ArtifactError):
     """A segment file that is not there: lost, or replaced by a writer since its entry was read."""
 
@@ -245,7 +244,7 @@ def _mapped(path: Path, entry: Entry, *, whole: bool) -> mmap.mmap | bytes:
     except FileNotFoundError:
         raise MissingSegment(f"{path}: the file is missing; {mend}") from None
     except OSError as error:
-        raise ArtifactError(f"{path}: can't be read ({error.strerror}): {mend}") from None
+        raise ArtifactError(f"{path}: can't be read ({error.strerror}): look at the disk and at the rights") from None
     try:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
@@ -253,6 +252,8 @@ def _mapped(path: Path, entry: Entry, *, whole: bool) -> mmap.mmap | bytes:
         if whole and state.st_size != entry.size:
             raise ArtifactError(f"{path}: damaged: expected {entry.size} bytes, found {state.st_size}; {mend}")
         data = mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if state.st_size else b""
+    except OSError as error:
+        raise ArtifactError(f"{path}: can't be mapped ({error.strerror}): look at the disk and at the memory") from None
     finally:
         os.close(handle)
     if whole and data[: len(MAGIC)] != MAGIC:
