@@ -108,7 +108,7 @@ def test_an_out_that_exists_needs_force(dataset_folder: Path, model_folder: Path
     before = (model_folder / "config.json").read_bytes()
     refused = adawidth("fit", dataset_folder, "--out", model_folder, "--recipe", "identity")
     assert refused.exit_code == 1
-    assert refused.stderr == f"error: {model_folder} exists: choose another --out or add --force\n"
+    assert refused.stderr == f"error: {model_folder} exists: choose another path (--out), or replace it with force (--force)\n"
     assert (model_folder / "config.json").read_bytes() == before
     assert adawidth("fit", dataset_folder, "--out", model_folder, "--recipe", "identity", "--force").exit_code == 0
     assert (model_folder / "config.json").read_bytes() != before

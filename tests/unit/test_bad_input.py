@@ -343,6 +343,6 @@ def test_a_disk_that_takes_no_more(suffix: str, tmp_path: Path) -> None:
     command = [sys.executable, "-B", "-c", script, str(file)]
     done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert re.fullmatch(rf"{re.escape(str(file))}: not written, .*choose another --out\n", done.stderr)
+    assert re.fullmatch(rf"{re.escape(str(file))}: not written, .*choose another path \(--out\)\n", done.stderr)
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]

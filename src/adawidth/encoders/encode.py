@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import DataError, OptionError
-from ..formats import Text, atomic_file, atomic_folder, read_texts, write_ids
+from ..formats import Kind, Text, atomic_file, atomic_folder, read_texts, write_ids
 from ..formats.files import existing
 from ..progress import Tick, progress
 from ..types import F32, StrPath
@@ -27,6 +27,7 @@ from .base import Encoder, Input, Role
 PART = 2_048  # texts
 ROLES: dict[str, Role] = {"corpus": "document", "queries": "query"}
 Dtype = Literal["float16", "float32"]
+VECTORS = Kind("a folder of vectors", "meta.json", "fingerprint", entries=("corpus.*", "queries.*"))
 
 
 def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype = "float16", force: bool = False) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype =
         with progress(f"encoding {side}", len(ids[side])) as tick:
             parts[side] = list(_encode_parts(file, kept, encoder, ROLES[side], np.dtype(dtype), tick))
     meta = describe(encoder, dtype)
-    with atomic_folder(home, force=force) as building:
+    with atomic_folder(home, VECTORS, force=force) as building:
         for side in files:
             write_ids(building / f"{side}.ids", ids[side])
             _join(building / f"{side}.npy", parts[side], (len(ids[side]), encoder.width), np.dtype(dtype))

@@ -3,7 +3,8 @@ A new format is a new file here; nothing here knows of models or indexes."""
 
 from .beir import encoders_in, load_dataset, load_texts
 from .documents import Document
-from .files import atomic_file, atomic_folder
+from .files import atomic_file
+from .folders import Kind, atomic_folder, refuse_out
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import Run, read_qrels, read_run, write_qrels, write_run
 from .vectors import read_ids, read_vectors, write_ids, write_vectors
@@ -11,6 +12,7 @@ from .vectors import read_ids, read_vectors, write_ids, write_vectors
 __all__ = [
     "Columns",
     "Document",
+    "Kind",
     "Run",
     "Text",
     "atomic_file",
@@ -23,6 +25,7 @@ __all__ = [
     "read_run",
     "read_texts",
     "read_vectors",
+    "refuse_out",
     "write_ids",
     "write_qrels",
     "write_run",

@@ -19,10 +19,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..artifact import read_model
+from ..artifact import FORMAT, read_model
 from ..data import BLOCK, Vectors
 from ..errors import ArtifactError, DataError, OptionError
-from ..formats import Document, atomic_folder
+from ..formats import Document, Kind, atomic_folder
 from ..formats.documents import Source, of_vectors
 from ..hits import Hits
 from ..progress import Tick, progress
@@ -30,6 +30,7 @@ from ..rotation import Rotation
 from ..stages.memory import twins
 from ..types import F16, F32, Id, StrPath
 from .ids import Names
+from .store import lock
 from .store.commit import Change, change
 from .store.manifest import FILE, Manifest, Settings, settle
 from .store.segment import Entry, MissingSegment, Segment
@@ -39,6 +40,9 @@ from .view import View
 log = logging.getLogger("adawidth")
 
 MODEL = "model"
+INDEX = Kind(
+    "an index folder", f"{MODEL}/config.json", "format", FORMAT, (f"{FILE}*", "*.segment", lock.FILE, "aside"), lock=lock.held
+)
 STORAGES = ("auto", "flat", "int8", "pq4", "ivf")
 SEED = 0  # of the codes
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
@@ -194,7 +198,7 @@ class IndexFolder:
         """A copy of the index as this object sees it, checked through and through, whatever is written meanwhile."""
         view = self.view
         view.manifest.check()
-        with atomic_folder(path, force=force) as folder, progress("copying", len(view.segments)) as tick:
+        with atomic_folder(path, INDEX, force=force, inputs=[self.path]) as folder, progress("copying", len(view.segments)) as tick:
             for segment in view.segments:
                 segment.check()
                 (folder / segment.entry.name).write_bytes(segment.bytes())

@@ -16,6 +16,7 @@ from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.documents import Source, of_vectors
 from ..index import IndexFolder
+from ..index.folder import INDEX
 from ..index.rescore import get_ready
 from ..policies.base import LADDER
 from ..policies.select import Policies, part_of
@@ -148,7 +149,7 @@ class AdaWidth:
         targets = [policies.taper.target for policies in (self.policies, *(task.policies for task in self.tasks.values()))]
         if keep is not None and keep < max(targets):
             raise OptionError(f"keep {keep} is below {max(targets)}, the width that searches read to: keep at least {max(targets)}")
-        with atomic_folder(path, force=force) as folder:
+        with atomic_folder(path, INDEX, force=force) as folder:
             self.save(folder / "model")
             start, target = self.policies.choose().start, min(targets)
             with IndexFolder.create(
