@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from adawidth import bundled, load_dataset
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.data import Dataset, Qrels, Vectors
 from adawidth.formats import write_qrels, write_vectors
 from adawidth.training import choose, refit

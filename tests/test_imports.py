@@ -28,7 +28,7 @@ def test_the_public_names_load_nothing_heavy() -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    assert loaded_by("from typer.testing import CliRunner\nfrom adawidth.cli import app\nCliRunner().invoke(app, ['--help'])") == set()
+    assert loaded_by("from typer.testing import CliRunner\nfrom adawidth.cli.app import app\nCliRunner().invoke(app, ['--help'])") == set()
 
 
 def test_the_static_encoder_loads_neither_torch_nor_transformers() -> None:

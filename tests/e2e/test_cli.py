@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adawidth import __version__
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.formats import read_run
 
 

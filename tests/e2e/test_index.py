@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adawidth import AdaWidth, open_index
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.data import Dataset, Vectors
 from adawidth.errors import ArtifactError, OptionError
 from adawidth.formats import write_vectors

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from adawidth.cli import app
+from adawidth.cli.app import app
 
 pytest.importorskip("torch")
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adawidth.baselines import descent
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.experiments import capacity, curves, scaling, sweep
 from adawidth.experiments.reproduce import REGISTRY, experiment
 from adawidth.training import choose, refit
@@ -140,7 +140,7 @@ def test_a_damaged_cell_and_missing_labels(dataset_folder: Path, tmp_path: Path)
     cell.write_text("{")
     done = reproduce("scaling", dataset_folder, "--out", out)
     assert done.exit_code == 1
-    assert "is no finished cell: remove it or add --force" in done.stderr
+    assert "is no finished cell: remove it, or measure with force (--force)" in done.stderr
     cell.unlink()
     shutil.rmtree(dataset_folder / "qrels")
     done = reproduce("scaling", dataset_folder, "--out", out)

@@ -1,7 +1,7 @@
 """Files in and out: vectors, ids, texts, labels, runs, dataset folders, documents; writing is whole or not at all.
 A new format is a new file here; nothing here knows of models or indexes."""
 
-from .beir import encoders_in, load_dataset, load_texts
+from .beir import encoders_in, load_dataset
 from .documents import Document
 from .files import atomic_file
 from .folders import Kind, atomic_folder, refuse_out
@@ -19,7 +19,6 @@ __all__ = [
     "atomic_folder",
     "encoders_in",
     "load_dataset",
-    "load_texts",
     "read_ids",
     "read_qrels",
     "read_run",

@@ -112,23 +112,32 @@ def _check(path: Path, kind: Kind, force: bool, inputs: Iterable[StrPath | None]
 
 
 @contextmanager
+def kept_if_used(folder: Path) -> Iterator[None]:
+    """Makes a folder and its parents, those that are missing; at the end, those that are still empty go."""
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        with suppress(OSError):  # the first that is not empty
+            for each in made:
+                each.rmdir()
+
+
+@contextmanager
 def _building(path: Path) -> Iterator[Path]:
-    """A hidden folder beside `path`, locked; gone at the end, with the parents made for it, if it has not become `path`."""
+    """A hidden folder beside `path`, locked; gone at the end if it has not become `path`."""
     building = hidden_name(path)
     unlocked = building.with_suffix(".new")  # a name that no one sweeps
-    made = [parent for parent in building.parents if not parent.exists()]
-    try:
-        unlocked.parent.mkdir(parents=True, exist_ok=True)
-        unlocked.mkdir()
-        with _locked(unlocked):
-            os.rename(unlocked, building)
-            yield building
-    finally:
-        for folder in (building, unlocked):
-            shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # as soon as one is not empty
-            for parent in made:
-                parent.rmdir()
+    with kept_if_used(building.parent):
+        try:
+            unlocked.mkdir()
+            with _locked(unlocked):
+                os.rename(unlocked, building)
+                yield building
+        finally:
+            for folder in (building, unlocked):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
