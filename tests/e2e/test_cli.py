@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,6 +180,120 @@ def test_an_interrupted_command_leaves_nothing(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert notes.splitlines()[-1] == "stopped"
     assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTED = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupts(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupts())
+from adawidth.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "numpy", "adawidth.formats"])
+def test_an_interrupted_import_is_one_line(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED.format(module=module), "info", "."]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
+def hidden(package: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command where a package is not installed."""
+    script = """
+import importlib.util, sys
+true, package = importlib.util.find_spec, sys.argv.pop(1)
+importlib.util.find_spec = lambda name, *rest: None if name == package else true(name, *rest)
+sys.modules[package] = None
+from adawidth.cli import main
+main()
+"""
+    return subprocess.run([sys.executable, "-c", script, package, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "arguments"),
+    [
+        ("matplotlib", "report", ("demo", "--out", "{new}")),
+        ("torch", "train", ("demo", "--out", "{new}")),
+        ("lightgbm", "train", ("demo", "--out", "{new}")),
+        ("matplotlib", "report", ("report", "{model}", "--out", "{new}")),
+        ("matplotlib", "report", ("width", "{data}", "--smallest", "60", "--out", "{new}")),
+        ("matplotlib", "report", ("reproduce", "scaling", "{data}", "--out", "{new}")),
+        ("torch", "train", ("fit", "{data}", "--out", "{new}")),
+        ("torch", "train", ("refit", "{model}", "{data}", "--out", "{new}")),
+        ("torch", "train", ("compare", "{data}", "--methods", "truncation,matryoshka-adaptor", "--out", "{new}")),
+        ("wordllama", "encode", ("encode", "{text}", "--model", "wordllama", "--out", "{new}")),
+    ],
+)
+def test_a_missing_package_is_told_before_the_work(
+    package: str, extra: str, arguments: tuple[str, ...], dataset_folder: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "text.txt").write_text("one\ntwo\n")
+    places = {"data": dataset_folder, "model": model_folder, "new": tmp_path / "new", "text": tmp_path / "text.txt"}
+    done = hidden(package, *(argument.format(**places) for argument in arguments))
+    assert done.returncode == 1
+    assert done.stderr == f"error: this needs the package {package}, which is not installed: pip install 'adawidth[{extra}]'\n"
+    assert done.stdout == ""
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "{data}", "--recipe", "pca"),
+        ("refit", "{model}", "{data}"),
+        ("index", "{model}", "{data}"),
+        ("compare", "{data}", "--methods", "pca", "--seeds", "1"),
+        ("width", "{data}", "--smallest", "60"),
+        ("report", "{model}"),
+        ("demo",),
+    ],
+)
+def test_an_out_is_checked_before_the_work(arguments: tuple[str, ...], dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    """Neither what is read, nor what others wrote, is ever replaced; what can't be written is told."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("precious")
+    (tmp_path / "file.npy").write_text("precious")
+    (dataset_folder / "embeddings" / "tiny" / "meta.json").write_text("{}")
+    outs = {dataset_folder: "not replaced", dataset_folder / "embeddings" / "tiny": "not replaced", tmp_path: "not replaced"}
+    outs |= {precious: "not replaced", tmp_path / "file.npy": "not replaced", tmp_path / "file.npy" / "new": "not written"}
+    if arguments[0] != "fit":  # which may replace a model that it does not read
+        outs[model_folder] = "not replaced"
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    for out, words in outs.items():
+        refused = adawidth(*(a.format(data=dataset_folder, model=model_folder) for a in arguments), "--out", out, "--force")
+        assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (1, "", 1), (out, refused.stderr)
+        assert refused.stderr.startswith(f"error: {out}: {words}")
+        assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+def test_a_dataset_of_two_encoders_is_read_with_the_models(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(dataset_folder / "embeddings" / "tiny", dataset_folder / "embeddings" / "other")
+    assert one_object(adawidth("evaluate", model_folder, dataset_folder, "--widths", "32", "--json"))["encoder"] == "tiny"
+    assert adawidth("index", model_folder, dataset_folder, "--out", tmp_path / "x.index").exit_code == 0
+    assert adawidth("update", tmp_path / "x.index", dataset_folder).exit_code == 0
+    assert "choose one (--encoder)" in adawidth("fit", dataset_folder, "--out", tmp_path / "m").stderr
+
+
+def test_reflections_are_at_least_two(dataset_folder: Path, tmp_path: Path) -> None:
+    refused = adawidth("fit", dataset_folder, "--out", tmp_path / "m", "--reflections", "0")
+    assert refused.exit_code == 2
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_report_replaces_a_report(model_folder: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert adawidth("report", model_folder, "--out", tmp_path / "r.html", "--force").exit_code == 0
+    assert {entry.name for entry in tmp_path.iterdir()} == {"collection", "tiny.model", "r.html"}
 
 
 @pytest.mark.slow

@@ -80,8 +80,8 @@ def test_an_index_alone_is_enough(index: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "give --text, --interactive or --vectors"),
-        (("--text", "rain", "--vectors", "q.npy"), "give --text, --interactive or --vectors"),
+        ((), "give queries either in words (--text, --interactive) or as vectors (--vectors)"),
+        (("--text", "rain", "--vectors", "q.npy"), "give queries either in words (--text, --interactive) or as vectors (--vectors)"),
         (("--interactive", "--json"), "leave out --json"),
         (("--text", " "), "the query is empty"),
         (("--text", "rain", "--width", "512"), "512"),

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError
-from ..formats import Kind, atomic_file
-from ..formats.files import written
+from ..formats import Kind
+from ..formats.files import hidden_name, written
+from ..formats.folders import PROBE
 
 RESULTS = Kind("a folder of results", "results.json", "encoder_width", entries=("report.html",))
 PLAN = Kind("a folder of results", "width.json", "encoder_width", entries=("width.svg",))
@@ -29,6 +30,8 @@ def refuse_report(path: Path, *, force: bool) -> None:
     with written(path):
         if os.path.lexists(path) and (not path.is_file() or FOOT not in path.read_bytes()):
             raise OptionError(f"{path}: not replaced, as it is no report that AdaWidth wrote: choose another path (--out), or move it away")
-        with atomic_file(path.with_name(f".{path.name}.probe")) as probe:
-            probe.write(bytes(65_536))
-        path.with_name(f".{path.name}.probe").unlink()
+        probe = hidden_name(path)
+        try:
+            probe.write_bytes(PROBE)
+        finally:
+            probe.unlink(missing_ok=True)

@@ -54,7 +54,7 @@ def search(
     from ..model import AdaWidth, open_index
 
     if (vectors is not None) == bool(text or interactive):
-        raise OptionError("give exactly one of --text, --interactive and --vectors")
+        raise OptionError("give queries either in words (--text, --interactive) or as vectors (--vectors)")
     if interactive and as_json:
         raise OptionError("--interactive answers people: leave out --json, or give the queries with --text")
     searcher = open_index(path, None if model is None else AdaWidth.load(model))
