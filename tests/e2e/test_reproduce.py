@@ -148,6 +148,21 @@ def test_a_damaged_cell_and_missing_labels(dataset_folder: Path, tmp_path: Path)
     assert "no labels" in done.stderr
 
 
+def test_a_failure_leaves_no_folder(dataset_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "some" / "reproduced"
+    shutil.rmtree(dataset_folder / "qrels")
+    assert reproduce("scaling", dataset_folder, "--out", out).exit_code == 1
+    assert list(tmp_path.iterdir()) == [dataset_folder]
+
+
+def test_a_folder_of_others_is_not_written_to(dataset_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "scaling.svg").write_text("precious")
+    done = reproduce("scaling", dataset_folder, "--out", tmp_path / "figures", "--force")
+    assert "figures exists and holds no cells of an earlier run: choose another folder (--out)" in done.stderr
+    assert [file.read_text() for file in (tmp_path / "figures").iterdir()] == ["precious"]
+
+
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that learns by gradient takes a few steps only."""

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import EXTRAS, AdaWidthError, OptionalDependencyError
 from . import compare, demo, encode, evaluate, fit, index, info, quickstart, refit, report, reproduce, search, width
+from .help import Command
 
 
 class _Commands(TyperGroup):
@@ -52,6 +53,8 @@ app = typer.Typer(
 )
 for module in (demo, quickstart, encode, fit, refit, evaluate, compare, index, search, width, reproduce, report, info):
     module.add(app)
+for command in app.registered_commands:
+    command.cls = Command
 
 
 @app.callback()

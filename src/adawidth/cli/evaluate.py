@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from .options import AsJson, Budget, DatasetPath, Encoder, ModelPath, Policy, Quality, SkipUnknown, Split, Task, encoder_for
+from .options import AsJson, Budget, DatasetPath, ModelEncoder, ModelPath, Policy, Quality, SkipUnknown, Split, Task, encoder_for
 from .output import emit, say, table
 
 
@@ -20,7 +20,7 @@ def add(app: typer.Typer) -> None:
 def evaluate(
     model: ModelPath,
     dataset: DatasetPath,
-    encoder: Encoder = None,
+    encoder: ModelEncoder = None,
     split: Split = "test",
     widths: Annotated[
         str | None, typer.Option("--widths", metavar="LIST", help="Widths, full or auto.  [default: 32,64,128,256,full]")

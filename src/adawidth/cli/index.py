@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import OptionError
-from .options import AsJson, DatasetPath, Encoder, Force, IndexPath, ModelPath, encoder_for
+from .options import AsJson, DatasetPath, Force, IndexPath, ModelEncoder, ModelPath, encoder_for
 from .output import emit, say, size
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def index(
     model: ModelPath,
     dataset: DatasetPath,
     out: Annotated[Path, typer.Option("--out", metavar="INDEX", help="Index folder to write.")],
-    encoder: Encoder = None,
+    encoder: ModelEncoder = None,
     storage: Annotated[
         str, typer.Option("--storage", metavar="NAME", help="How to find candidates: auto (by size), flat, int8, pq4 or ivf.")
     ] = "auto",
@@ -61,12 +61,12 @@ def index(
     say(f"written: {out} ({size(facts['bytes'])})")
 
 
-def add_documents(path: IndexPath, sources: Sources, encoder: Encoder = None, as_json: AsJson = False) -> None:
+def add_documents(path: IndexPath, sources: Sources, encoder: ModelEncoder = None, as_json: AsJson = False) -> None:
     """Add new documents to an index, all or none."""
     _write(path, sources, encoder, as_json, update=False)
 
 
-def update(path: IndexPath, sources: Sources, encoder: Encoder = None, as_json: AsJson = False) -> None:
+def update(path: IndexPath, sources: Sources, encoder: ModelEncoder = None, as_json: AsJson = False) -> None:
     """Add documents, replacing those with the same ids."""
     _write(path, sources, encoder, as_json, update=True)
 

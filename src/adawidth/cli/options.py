@@ -14,6 +14,9 @@ DatasetPath = Annotated[Path, typer.Argument(metavar="DATASET", help="Dataset fo
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as written by `fit`.")]
 IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder, as written by `index`.")]
 Encoder = Annotated[
+    str | None, typer.Option("--encoder", metavar="NAME", help="Encoder whose vectors to use.  [default: the dataset's only one]")
+]
+ModelEncoder = Annotated[
     str | None,
     typer.Option("--encoder", metavar="NAME", help="Encoder whose vectors to use.  [default: the model's, or the dataset's only one]"),
 ]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import need
-from .options import AsJson, DatasetPath, Encoder, Force, ModelPath, SkipUnknown, encoder_for
+from .options import AsJson, DatasetPath, Force, ModelEncoder, ModelPath, SkipUnknown, encoder_for
 from .output import emit, say
 
 
@@ -21,14 +21,14 @@ def refit(
     model: ModelPath,
     dataset: DatasetPath,
     out: Annotated[Path, typer.Option("--out", metavar="MODEL2", help="Model folder to write; MODEL stays as it is.")],
-    encoder: Encoder = None,
+    encoder: ModelEncoder = None,
     task: Annotated[str, typer.Option("--task", metavar="NAME", help="Name of the query map; replaces one of the same name.")] = "default",
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same map.")] = 0,
     skip_unknown: SkipUnknown = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a query map from labels; the rotation and the index stay.
+    """Learn a query map from labels, for the same index.
 
     Writes a model folder that has the query map and opens every index made with MODEL.
     """

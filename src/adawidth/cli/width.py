@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import need
-from .options import AsJson, DatasetPath, Encoder, Force, SkipUnknown, encoder_for
+from .options import AsJson, DatasetPath, Force, ModelEncoder, SkipUnknown, encoder_for
 from .output import emit, say, size, table
 
 
@@ -20,7 +20,7 @@ def add(app: typer.Typer) -> None:
 
 def width(
     dataset: DatasetPath,
-    encoder: Encoder = None,
+    encoder: ModelEncoder = None,
     model: Annotated[
         Path | None, typer.Option("--model", metavar="MODEL", help="Model folder whose rotation to measure.  [default: no rotation]")
     ] = None,
