@@ -19,7 +19,7 @@ from .types import Array
 
 FORMAT = "adawidth-model"
 VERSION = 1
-MODEL = Kind("a model folder", "config.json", "format", FORMAT, ("model.safetensors", "README.md"))
+MODEL = Kind("a model folder", "config.json", "format", FORMAT, ("model.safetensors", "README.md", "SHA256SUMS"))
 
 Config = dict[str, Any]
 Tensors = dict[str, Array]

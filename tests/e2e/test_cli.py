@@ -223,7 +223,6 @@ main()
     [
         ("matplotlib", "report", ("demo", "--out", "{new}")),
         ("torch", "train", ("demo", "--out", "{new}")),
-        ("lightgbm", "train", ("demo", "--out", "{new}")),
         ("matplotlib", "report", ("report", "{model}", "--out", "{new}")),
         ("matplotlib", "report", ("width", "{data}", "--smallest", "60", "--out", "{new}")),
         ("matplotlib", "report", ("reproduce", "scaling", "{data}", "--out", "{new}")),
@@ -288,6 +287,20 @@ def test_reflections_are_at_least_two(dataset_folder: Path, tmp_path: Path) -> N
     refused = adawidth("fit", dataset_folder, "--out", tmp_path / "m", "--reflections", "0")
     assert refused.exit_code == 2
     assert not (tmp_path / "m").exists()
+
+
+def test_a_run_replaces_a_run_alone(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    command = ("evaluate", model_folder, dataset_folder, "--widths", "32", "--run")
+    for _ in range(2):
+        for name in ("answers.trec", "answers.trec.gz"):
+            assert adawidth(*command, tmp_path / name).exit_code == 0
+    ids = dataset_folder / "embeddings" / "tiny" / "corpus.ids"
+    before = ids.read_bytes()
+    for out, words in ((ids, "not replaced, as it is no run that AdaWidth wrote"), (tmp_path / "no" / "answers.trec", "not written")):
+        refused = adawidth(*command, out)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert f"{out}: {words}" in refused.stderr
+    assert ids.read_bytes() == before
 
 
 def test_a_report_replaces_a_report(model_folder: Path, tmp_path: Path) -> None:

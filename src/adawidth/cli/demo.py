@@ -45,7 +45,7 @@ def demo(
     from .results import RESULTS, write_json
 
     refuse_out(out, RESULTS, force=force)
-    need("torch", "lightgbm", "matplotlib")
+    need("torch", "matplotlib")
     data = load_dataset(bundled.path())
     say(f"{len(data.documents)} docstrings of Python and NumPy, {data.documents.width} coordinates each; a query is a first sentence.")
     say("Learning a rotation from the train queries; the test queries are of other modules.\n")

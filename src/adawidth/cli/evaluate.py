@@ -53,7 +53,10 @@ def evaluate(
     from ..evaluation.widths import FROZEN, parse_widths
     from ..formats import load_dataset, write_run
     from ..model import AdaWidth
+    from .results import TAG, refuse_run
 
+    if run is not None:
+        refuse_run(run)
     fitted = AdaWidth.load(model)
     result = evaluated(
         fitted,
@@ -73,7 +76,7 @@ def evaluate(
     )
     if run is not None:
         last = [point for point in result.results if point.width != FROZEN][-1]
-        write_run(run, result.query_ids, last.hits, tag=f"adawidth-{last.width}")
+        write_run(run, result.query_ids, last.hits, tag=f"{TAG}{last.width}")
     if as_json:
         emit(result.to_json())
     else:

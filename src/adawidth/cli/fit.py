@@ -46,9 +46,9 @@ def fit(
     from .info import show_task, show_trials
 
     refuse_out(out, MODEL, force=force, inputs=[dataset])
-    if query_map or recipe in ("auto", "paper"):
-        need("torch")
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
+    if query_map or recipe == "paper" or (recipe == "auto" and len(data.queries)):
+        need("torch")
     model = AdaWidth.fit(
         data,
         recipe=recipe,

@@ -51,6 +51,7 @@ def labels_of(no_labels: bool) -> bool | None:
 def encoder_for(model: AdaWidth, dataset: Path, encoder: str | None) -> str | None:
     """The encoder asked for; else the one the model was fitted for, where the dataset has its vectors."""
     from ..formats import encoders_in
+    from ..report.facts import model_facts
 
-    fitted = str(model.record.get("encoder", ""))
+    fitted = str(model_facts(model)["encoder"])
     return fitted if encoder is None and fitted in encoders_in(dataset) else encoder

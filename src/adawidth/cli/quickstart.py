@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from ..errors import need
 from .options import EncoderModel, IdColumn, TextColumn, TitleColumn
 from .output import say
 from .prompt import ask
@@ -44,7 +43,6 @@ def quickstart(
     data, fitted, index, name = home / "data", home / "model", home / "index", short_name(model)
     columns = {"--text-column": text_column, "--title-column": title_column, "--id-column": id_column}
     named = [word for option, column in columns.items() if column for word in (option, column)]
-    need("torch")
     encoder = load_encoder(model) if force or not (data / "embeddings" / name).exists() else None
     gather_texts(data, path, columns=Columns(text_column, title_column, id_column), force=force)
     if _step(data / "embeddings" / name, force, "encode", path, "--model", model, "--out", data, *named):
