@@ -265,6 +265,22 @@ def test_a_build_under_way_is_not_swept(tmp_path: Path) -> None:
     assert content(tmp_path / "thing") == "slow"
 
 
+def test_what_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "thing"
+    with pytest.raises(OptionError, match="thing exists"), atomic_folder(target, KIND):
+        write(target, "quick")
+    assert content(target) == "quick"
+    with pytest.raises(OptionError, match="not replaced"), atomic_folder(target, KIND, force=True):
+        (target / "thesis.tex").write_text("precious")
+    assert content(target) == "quick"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def write(target: Path, text: str) -> None:
+    with atomic_folder(target, KIND) as folder:
+        fill(folder, text)
+
+
 def test_what_others_hide_is_left(tmp_path: Path) -> None:
     hidden = [tmp_path / name for name in (".thing.tmp", ".thing.1234.tmp", f".another.{'0' * 32}.tmp")]
     for folder in hidden:

@@ -97,7 +97,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, content: str, words: s
 
 def test_columns_that_can_not_be(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(json.dumps({"text": "x"}) + "\n")
-    with pytest.raises(DataError, match="expected a column 'title', found text: choose one .--title-column"):
+    with pytest.raises(DataError, match=r"expected a column 'title', found text: choose one \(--title-column\)"):
         list(read_texts(tmp_path / "t.jsonl", Columns(title="title")))
     (tmp_path / "t.txt").write_text("x\n")
     with pytest.raises(OptionError, match="columns can be named in"):

@@ -84,7 +84,7 @@ def evaluate(
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """The table of an evaluation, and for a policy how it stands beside the fixed width."""
+    """The table of an evaluation, and how a policy compares with the fixed width."""
     entries = result["results"]
     measures = [name for name in entries[0] if "@" in name]
     has_unseen = "unseen" in entries[0]

@@ -11,7 +11,7 @@ class Command(TyperCommand):
     """A command whose help names arguments and options plainly."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The line of usage, behind the command's name."""
+        """The usage line after the command's name."""
         arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
         return ["[OPTIONS]", *(_name(param) if param.required else f"[{_name(param)}]" for param in arguments)]
 

@@ -59,7 +59,7 @@ def check_width(name: str, found: int, width: int | None) -> None:
 
 
 def encoders_in(folder: Path) -> list[str]:
-    """Names of the encoders whose vectors a dataset folder holds; what stands under a hidden name is not finished."""
+    """Names of the encoders whose vectors a dataset folder holds; a hidden name is of one that is not finished."""
     base = folder / "embeddings"
     return sorted(entry.name for entry in base.iterdir() if entry.is_dir() and not entry.name.startswith(".")) if base.is_dir() else []
 

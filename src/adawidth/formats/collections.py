@@ -78,7 +78,7 @@ def gather_texts(
     _write(Path(out), Prepared(read_texts(corpus, columns), None if queries is None else read_texts(queries)), force, (corpus, queries))
 
 
-def _write(out: Path, made: Prepared, force: bool, inputs: Iterable[StrPath | None]) -> None:
+def _write(out: Path, made: Prepared, force: bool, inputs: Sequence[StrPath | None]) -> None:
     """The folder; where `out` holds these texts and labels already it stays, with the vectors in it, so that work can go on."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -67,7 +67,7 @@ class Kind:
         return isinstance(content, dict) and self.field in content and self.value in (None, content[self.field])
 
 
-def refuse_out(path: StrPath, kind: Kind, *, force: bool = False, inputs: Iterable[StrPath | None] = ()) -> None:
+def refuse_out(path: StrPath, kind: Kind, *, force: bool = False, inputs: Collection[StrPath | None] = ()) -> None:
     """Refuses, before any work is done, a folder that can't be written, or that would replace an input or what AdaWidth did not write."""
     path = Path(path)
     _sweep(path)
@@ -77,7 +77,7 @@ def refuse_out(path: StrPath, kind: Kind, *, force: bool = False, inputs: Iterab
 
 
 @contextmanager
-def atomic_folder(path: StrPath, kind: Kind, *, force: bool = False, inputs: Iterable[StrPath | None] = ()) -> Iterator[Path]:
+def atomic_folder(path: StrPath, kind: Kind, *, force: bool = False, inputs: Collection[StrPath | None] = ()) -> Iterator[Path]:
     """An empty folder to fill that becomes `path` only when the block has ended well.
 
     A `path` that exists is refused without `force`. With it, a folder of the same kind is replaced, unless it is an input or holds
@@ -96,11 +96,12 @@ def atomic_folder(path: StrPath, kind: Kind, *, force: bool = False, inputs: Ite
             for name in files:
                 sync(Path(folder, name))
             sync(Path(folder))
+        _check(path, kind, force, inputs)  # others may have written it meanwhile
         _swap(building, path)
         sync(building.parent)
 
 
-def _check(path: Path, kind: Kind, force: bool, inputs: Iterable[StrPath | None]) -> None:
+def _check(path: Path, kind: Kind, force: bool, inputs: Collection[StrPath | None]) -> None:
     if not os.path.lexists(path):
         return
     if not force:
