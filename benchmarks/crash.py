@@ -115,7 +115,7 @@ def found(path: Path) -> State:
     with IndexFolder(path) as index:
         view = index.view
         rows = np.flatnonzero(view.alive)
-        known = view.documents.described(rows)
+        known = view.documents.describe(rows.tolist())
         names = [document.id for document in known]
         assert len(set(names)) == len(names) == len(index), "a document is there twice"
         state = {document.id: int(document.title.split()[1]) for document in known}

@@ -83,7 +83,7 @@ def test_an_index_alone_is_enough(index: Path, tmp_path: Path) -> None:
         ((), "give queries either in words (--text, --interactive) or as vectors (--vectors)"),
         (("--text", "rain", "--vectors", "q.npy"), "give queries either in words (--text, --interactive) or as vectors (--vectors)"),
         (("--interactive", "--json"), "leave out --json"),
-        (("--text", " "), "the query is empty"),
+        (("--text", " "), "a query is empty"),
         (("--text", "rain", "--width", "512"), "512"),
     ],
 )

@@ -160,7 +160,7 @@ def found(path: Path) -> State:
     with IndexFolder(path) as index:
         view = index.view
         rows = np.flatnonzero(view.alive)
-        known = view.documents.described(rows)
+        known = view.documents.describe(rows.tolist())
         state = {document.id: int(document.title.split()[1]) for document in known}
         assert len(state) == len(known) == len(index), "a document is there twice"
         assert all(document.metadata == {"version": state[document.id]} for document in known), "another's metadata"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import OptionError, need
+from ..types import Recipe
 from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, SkipUnknown, labels_of
 from .output import emit, say
 
@@ -22,7 +23,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Model folder to write.")],
     encoder: Encoder = None,
     recipe: Annotated[
-        str, typer.Option("--recipe", metavar="NAME", help="auto (the best on dev), paper, pca, kyfan or identity.")
+        Recipe, typer.Option("--recipe", metavar="NAME", help="auto (the best on dev), paper, pca, kyfan or identity.")
     ] = "auto",
     no_labels: NoLabels = False,
     reflections: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import OptionError
+from ..types import Storage
 from .options import AsJson, DatasetPath, Force, IndexPath, ModelEncoder, ModelPath, encoder_for
 from .output import emit, say, size
 
@@ -35,7 +36,7 @@ def index(
     out: Annotated[Path, typer.Option("--out", metavar="INDEX", help="Index folder to write.")],
     encoder: ModelEncoder = None,
     storage: Annotated[
-        str, typer.Option("--storage", metavar="NAME", help="How to find candidates: auto (by size), flat, int8, pq4 or ivf.")
+        Storage, typer.Option("--storage", metavar="NAME", help="How to find candidates: auto (by size), flat, int8, pq4 or ivf.")
     ] = "auto",
     keep: Annotated[
         int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")
@@ -52,12 +53,13 @@ def index(
     refuse_out(out, INDEX, force=force, inputs=[model, dataset])
     fitted = AdaWidth.load(model)
     source = of_dataset(dataset, encoder_for(fitted, dataset, encoder), width=fitted.width)
-    facts = fitted.index(source, out, storage=storage, keep=keep, force=force).folder.facts()
+    with fitted.index(source, out, storage=storage, keep=keep, force=force) as made:
+        facts = made.facts()
     if as_json:
         emit({"index": str(out), **facts})
         return
-    made = ", ".join(segment["storage"] for segment in facts["segments"])
-    say(f"{facts['documents']:,} documents, {facts['width']} of {facts['encoder_width']} coordinates kept, candidates by {made}")
+    codes = ", ".join(segment["storage"] for segment in facts["segments"])
+    say(f"{facts['documents']:,} documents, {facts['width']} of {facts['encoder_width']} coordinates kept, candidates by {codes}")
     say(f"written: {out} ({size(facts['bytes'])})")
 
 

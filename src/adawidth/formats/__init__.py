@@ -1,8 +1,8 @@
 """Files in and out: vectors, ids, texts, labels, runs, dataset folders, documents; writing is whole or not at all.
 A new format is a new file here; nothing here knows of models or indexes."""
 
+from ..data import Document
 from .beir import encoders_in, load_dataset
-from .documents import Document
 from .files import atomic_file
 from .folders import Kind, atomic_folder, refuse_out
 from .texts import Columns, Text, read_texts, write_texts

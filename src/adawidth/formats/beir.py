@@ -71,9 +71,7 @@ def _embeddings(folder: Path, encoder: str | None) -> Path:
     base = folder / "embeddings"
     found = encoders_in(folder)
     if not found:
-        raise DataError(
-            f"{base}: there are no vectors: expected {base / '<encoder>' / 'corpus.npy'}; `adawidth encode` makes them"
-        )
+        raise DataError(f"{base}: there are no vectors: expected {base / '<encoder>' / 'corpus.npy'}; `adawidth encode` makes them")
     if encoder is None and len(found) == 1:
         encoder = found[0]
     if encoder is None:
