@@ -139,7 +139,7 @@ class Rotated:
         self.queries = queries
         self.matrix = through.matrix
         self.bias = getattr(through, "bias", None)
-        self.values = np.empty(queries.shape, np.float32)  # (n, D), rotated up to `ready`
+        self.values: F32 = np.empty(queries.shape, np.float32)  # (n, D), rotated up to `ready`
         self.ready = np.zeros(len(queries), np.int64)  # (n,)
 
     def __len__(self) -> int:

@@ -81,7 +81,7 @@ def test_index_then_search(index_folder: Path, query_file: Path, collection: Dat
     assert 0 < first["mean_width"] <= 64
 
     shown = adawidth("search", index_folder, "--vectors", query_file, "--width", "full", "-k", "2", "--threads", "2").stdout
-    assert "read at a mean width of 64.0 of 64 coordinates" in shown
+    assert "mean width of 64.0" in shown
     assert "Title d" in shown
     for options in (("--budget", "40"), ("--quality", "0.9"), ("--policy", "router"), ("--policy", "certify"), ("--width", "48")):
         assert adawidth("search", index_folder, "--vectors", query_file, *options).exit_code == 0
@@ -209,7 +209,9 @@ def test_keep_and_storage(described: Path, model_folder: Path, query_file: Path,
         assert [segment["storage"] for segment in made["segments"]] == [storage]
         assert adawidth("search", out, "--vectors", query_file, "--width", "full").exit_code == 0
         assert adawidth("info", out, "--verify").exit_code == 0
-    assert "'hnsw' is not one of" in adawidth("index", model_folder, described, "--out", tmp_path / "x", "--storage", "hnsw").stderr
+    assert adawidth("index", model_folder, described, "--out", tmp_path / "x", "--storage", "hnsw").exit_code == 2
+    refused = adawidth("index", model_folder, described, "--out", tmp_path / "x", "--keep", 65)
+    assert "keep 65 is not between 1 and the encoder width 64" in refused.stderr
     assert not (tmp_path / "x").exists()
     cut = adawidth("index", model_folder, described, "--out", tmp_path / "x", "--keep", target - 1)
     assert cut.exit_code == 0
@@ -281,7 +283,7 @@ from adawidth import open_index
 from adawidth.kernels import rescore
 searcher = open_index(sys.argv[1])
 opened = list(rescore.taper.overloads)
-searcher.search(np.eye(1, searcher.width, dtype=np.float32))
+searcher.search(np.eye(1, searcher.model.width, dtype=np.float32))
 print(len(opened), opened == list(rescore.taper.overloads))
 """
     done = subprocess.run([sys.executable, "-c", script, str(index_folder)], capture_output=True, text=True, check=True)

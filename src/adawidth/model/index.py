@@ -98,7 +98,7 @@ class Index:
         policies, through = (self.model.policies, self.model.rotation) if mapped is None else (mapped.policies, mapped.query_map)
         view = self.store.view if where is None else self.store.where(where)
         chosen = _chosen(policies, policy, budget, quality, view.width if width == "full" else width, start, k + offset, view.start)
-        wanted = min(k + offset, len(view))
+        wanted = min(k + offset, len(self))
         if not wanted:
             return _nothing(len(vectors), names)
         rotated = Rotated(vectors, through)
