@@ -21,7 +21,7 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from adawidth import load_dataset
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.encoders import encode_dataset, load_encoder
 from adawidth.formats import Text, read_texts, write_texts
 from adawidth.metrics import evaluate, parse_measures

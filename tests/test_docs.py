@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import typer
 from typer.testing import CliRunner
 
 from adawidth import bundled, load_dataset
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.data import Dataset, Qrels, Vectors
 from adawidth.formats import write_qrels, write_vectors
 from adawidth.training import choose, refit
@@ -89,16 +90,36 @@ def test_the_workspace_is_a_dataset(workspace: Path) -> None:
     assert isinstance(load_dataset(workspace / "scifact", encoder="minilm"), Dataset)
 
 
+def test_the_option_tables_are_those_of_the_commands() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    written = run_path(str(ROOT / "tools" / "command_docs.py"))["written"]
+    assert written(page) == page, "run python tools/command_docs.py"
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_is_documented_and_has_help(name: str) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert f"\n## adawidth {name}\n" in text
+    section = text.partition(f"\n## adawidth {name}\n")[2].partition("\n## ")[0]
+    assert f"<!-- options of {name} -->\n| option | meaning |" in section
     assert COMMANDS[name].help
     for parameter in COMMANDS[name].params:
-        if parameter.name != "help":
-            assert parameter.help, f"{name} {parameter.name} has no help"
-        for option in parameter.opts:
-            assert not option.startswith("--") or option in text, f"{name} {option} is not in docs/commands.md"
+        assert parameter.help.endswith((".", "]", "…")), f"{name} {parameter.name}: help is a sentence"
+        assert parameter.metavar or parameter.is_flag, f"{name} {parameter.name} has no metavar"
+
+
+def test_the_list_of_commands_is_not_cut() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    assert shown.count("\n  ") > len(COMMANDS)
+    assert "..." not in shown.partition("Commands:")[2]
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_names_things_as_a_person_would(name: str) -> None:
+    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}, prog_name="adawidth").stdout
+    assert shown.startswith(f"Usage: adawidth {name} [OPTIONS]")
+    assert not re.search(r"\{|<|x>=", shown)
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_every_documented_command_exists() -> None:

@@ -28,7 +28,7 @@ def test_the_public_names_load_nothing_heavy() -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    assert loaded_by("from typer.testing import CliRunner\nfrom adawidth.cli import app\nCliRunner().invoke(app, ['--help'])") == set()
+    assert loaded_by("from typer.testing import CliRunner\nfrom adawidth.cli.app import app\nCliRunner().invoke(app, ['--help'])") == set()
 
 
 def test_nothing_but_the_index_on_disk_needs_linux(collection: Dataset, dataset_folder: Path, tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from safetensors.numpy import load, save
 
 from . import __version__
 from .errors import ArtifactError
-from .formats import atomic_folder
+from .formats import Kind, atomic_folder
 from .types import Array
 
 FORMAT = "adawidth-model"
 VERSION = 1
+MODEL = Kind("a model folder", "config.json", "format", FORMAT, ("model.safetensors", "README.md", "SHA256SUMS"))
 
 Config = dict[str, Any]
 Tensors = dict[str, Array]
@@ -28,7 +29,7 @@ def write_model(path: str | Path, config: Config, tensors: Mapping[str, Array], 
     """Writes the folder; an existing one is replaced only with `force`."""
     packed = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
     head = {"format": FORMAT, "version": VERSION, "adawidth": __version__, "sha256": hashlib.sha256(packed).hexdigest()}
-    with atomic_folder(path, force=force) as folder:
+    with atomic_folder(path, MODEL, force=force) as folder:
         (folder / "model.safetensors").write_bytes(packed)
         (folder / "config.json").write_text(json.dumps({**head, **config}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         (folder / "README.md").write_text(card, encoding="utf-8")

@@ -279,12 +279,12 @@ class Qrels:
             if strangers:
                 raise DataError(
                     f"{self.name}: query {strangers[0]!r} has no vector; {len(strangers)} of {len(self)} queries have none "
-                    f"in {queries.name}: encode them, or leave them out with --skip-unknown"
+                    f"in {queries.name}: encode them, or leave them out with skip_unknown (--skip-unknown)"
                 )
             q, d = unknown[0]
             raise DataError(
                 f"{self.name}: query {q!r} names document {d!r}, which has no vector; {len(unknown)} of {total} judgements "
-                f"name documents that are not in {documents.name}: encode them, or leave them out with --skip-unknown"
+                f"name documents that are not in {documents.name}: encode them, or leave them out with skip_unknown (--skip-unknown)"
             )
         kept = {
             q: known
@@ -387,7 +387,7 @@ class Dataset:
         """Train and dev queries. Without a dev split about 15 % of train (see `held_out`) is it; without labels queries alone."""
         if labels and "train" not in self.qrels:
             found = ", ".join(sorted(self.qrels)) or "none"
-            raise DataError(f"{self.name}: no labels for the train split, found {found}: add qrels/train.tsv, or use --no-labels")
+            raise DataError(f"{self.name}: no labels for the train split, found {found}: add qrels/train.tsv")
         train = self.split("train") if "train" in self.qrels else self._unlabelled()
         dev = self.split("dev") if "dev" in self.qrels else None
         self._refuse_leaks(train, dev)

@@ -3,6 +3,17 @@
 Every message is one line that names the place, both numbers that disagree and the way out.
 """
 
+from importlib.util import find_spec
+
+EXTRAS = {
+    "torch": "train",
+    "lightgbm": "train",
+    "matplotlib": "report",
+    "pyarrow": "parquet",
+    "sentence_transformers": "encode",
+    "wordllama": "encode",
+}  # package -> the extra that brings it
+
 
 class AdaWidthError(Exception):
     """Base of all errors that AdaWidth raises on purpose; the command prints its text and exits with 1."""
@@ -21,7 +32,7 @@ class ArtifactError(AdaWidthError):
 
 
 class UnknownOutcomeError(AdaWidthError):
-    """A change of an index of which it is not known whether it was written: an error came while the disk was to take it."""
+    """Whether a change to an index was written is not known: the disk failed while it took it."""
 
 
 class LeakError(AdaWidthError):
@@ -33,3 +44,10 @@ class OptionalDependencyError(AdaWidthError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"this needs the package {package}, which is not installed: pip install 'adawidth[{extra}]'")
+
+
+def need(*packages: str) -> None:
+    """Refuses, before any work is done, to go on without these packages."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise OptionalDependencyError(package, EXTRAS[package])

@@ -171,6 +171,8 @@ def _multiplied(matrix: F32, x: Floats, width: int | None, out: F32 | None = Non
     width = whole if width is None else width
     if not 1 <= width <= whole:
         raise OptionError(f"width {width} is not between 1 and the encoder width {whole}")
+    if x.ndim != 2:
+        raise OptionError(f"expected one vector per row (2 dimensions), found {x.ndim}: give one vector as x[None]")
     if x.shape[-1] != whole:
         raise OptionError(f"vectors are {x.shape[-1]} wide, the rotation {whole}: use the encoder the model was fitted for")
     out = np.empty((len(x), width), np.float32) if out is None else out

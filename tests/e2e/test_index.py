@@ -1,6 +1,7 @@
 """The index commands as a user types them, from a model and a dataset folder to answers."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,11 +13,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adawidth import AdaWidth, open_index
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.data import Dataset, Vectors
-from adawidth.errors import ArtifactError
+from adawidth.errors import ArtifactError, OptionError
 from adawidth.formats import write_vectors
 from adawidth.index import IndexFolder
+from adawidth.index.store import lock
 from adawidth.rotation import QueryMap
 from adawidth.tasks import TaskMap
 
@@ -211,6 +213,9 @@ def test_keep_and_storage(described: Path, model_folder: Path, query_file: Path,
     refused = adawidth("index", model_folder, described, "--out", tmp_path / "x", "--keep", 65)
     assert "keep 65 is not between 1 and the encoder width 64" in refused.stderr
     assert not (tmp_path / "x").exists()
+    cut = adawidth("index", model_folder, described, "--out", tmp_path / "x", "--keep", target - 1)
+    assert cut.exit_code == 0
+    assert f"{target - 1} coordinates are kept of the {target} that searches read to" in cut.stderr
 
 
 def test_an_existing_index_is_replaced_only_with_force(described: Path, model_folder: Path, index_folder: Path) -> None:
@@ -220,6 +225,39 @@ def test_an_existing_index_is_replaced_only_with_force(described: Path, model_fo
     with IndexFolder(index_folder) as reader:
         assert adawidth("index", model_folder, described, "--out", index_folder, "--force").exit_code == 0
         assert len(reader.view.search(np.ones((1, 64), np.float32), 32, 5).candidates[0]) == 5
+
+
+def test_an_index_that_is_written_to_or_read_is_not_replaced(
+    described: Path, model_folder: Path, index_folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.index"
+    assert adawidth("snapshot", index_folder, "--out", copy).exit_code == 0
+    with lock.held(copy):
+        for command in (("snapshot", index_folder), ("index", model_folder, described)):
+            refused = adawidth(*command, "--out", copy, "--force")
+            assert refused.exit_code == 1
+            assert f"{copy}: process {os.getpid()} is writing to it" in refused.stderr
+    refused = adawidth("snapshot", index_folder, "--out", index_folder, "--force")
+    assert f"{index_folder}: not replaced, as {index_folder} is read from it" in refused.stderr
+    with IndexFolder(index_folder) as index, pytest.raises(OptionError, match="is read from it"):
+        index.snapshot(index_folder, force=True)
+    for path in (copy, index_folder):
+        assert adawidth("info", path, "--verify").exit_code == 0
+    assert adawidth("snapshot", index_folder, "--out", copy, "--force").exit_code == 0
+
+
+def test_labels_and_queries_do_not_matter_to_documents(described: Path, model_folder: Path, tmp_path: Path) -> None:
+    (described / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nstranger\tnowhere\t1\n")
+    (described / "embeddings" / "tiny" / "queries.npy").unlink()
+    assert adawidth("index", model_folder, described, "--out", tmp_path / "x.index").exit_code == 0
+    assert adawidth("update", tmp_path / "x.index", described).exit_code == 0
+
+
+def test_documents_of_another_width_give_one_line(index_folder: Path, tmp_path: Path) -> None:
+    write_vectors(tmp_path / "narrow.npy", Vectors(np.full((3, 48), 2, np.float32), ["a", "b", "c"]))
+    refused = adawidth("add", index_folder, tmp_path / "narrow.npy")
+    words = "vectors are 48 wide, the model 64: use the encoder it was fitted for (--encoder)"
+    assert refused.stderr == f"error: {tmp_path / 'narrow.npy'}: {words}\n"
 
 
 def test_from_python(model: AdaWidth, collection: Dataset, tmp_path: Path) -> None:

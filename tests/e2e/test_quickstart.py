@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from adawidth.cli import app
+from adawidth.cli.app import app
 
 SUBJECTS = ("river", "market", "engine", "garden", "winter", "bridge", "letter", "copper", "signal", "forest")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from adawidth.cli import app
+from adawidth.cli.app import app
 
 pytest.importorskip("torch")
 
@@ -87,7 +87,7 @@ def test_clicks_are_labels(dataset_folder: Path, model_folder: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("refit", "{model}", "{data}", "--out", "{model}"), "exists: choose another --out or add --force"),
+        (("refit", "{model}", "{data}", "--out", "{model}"), "exists: choose another path (--out), or replace it with force (--force)"),
         (("refit", "{model}", "{data}", "--out", "{new}", "--task", "none"), "'none' can't name a task"),
         (("evaluate", "{model}", "{data}", "--task", "shop"), "there is no task 'shop'; there are none"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adawidth.baselines import descent
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.experiments import capacity, curves, scaling, sweep
 from adawidth.experiments.reproduce import REGISTRY, experiment
 from adawidth.training import choose, refit
@@ -140,12 +140,27 @@ def test_a_damaged_cell_and_missing_labels(dataset_folder: Path, tmp_path: Path)
     cell.write_text("{")
     done = reproduce("scaling", dataset_folder, "--out", out)
     assert done.exit_code == 1
-    assert "is no finished cell: remove it or add --force" in done.stderr
+    assert "is no finished cell: remove it, or measure with force (--force)" in done.stderr
     cell.unlink()
     shutil.rmtree(dataset_folder / "qrels")
     done = reproduce("scaling", dataset_folder, "--out", out)
     assert done.exit_code == 1
     assert "no labels" in done.stderr
+
+
+def test_a_failure_leaves_no_folder(dataset_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "some" / "reproduced"
+    shutil.rmtree(dataset_folder / "qrels")
+    assert reproduce("scaling", dataset_folder, "--out", out).exit_code == 1
+    assert list(tmp_path.iterdir()) == [dataset_folder]
+
+
+def test_a_folder_of_others_is_not_written_to(dataset_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "scaling.svg").write_text("precious")
+    done = reproduce("scaling", dataset_folder, "--out", tmp_path / "figures", "--force")
+    assert "figures exists and holds no cells of an earlier run: choose another folder (--out)" in done.stderr
+    assert [file.read_text() for file in (tmp_path / "figures").iterdir()] == ["precious"]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.formats import Text, write_texts
 
 THINGS = {
@@ -80,8 +80,8 @@ def test_an_index_alone_is_enough(index: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "give either --vectors, or --text or --interactive"),
-        (("--text", "rain", "--vectors", "q.npy"), "give either --vectors, or --text or --interactive"),
+        ((), "give queries either in words (--text, --interactive) or as vectors (--vectors)"),
+        (("--text", "rain", "--vectors", "q.npy"), "give queries either in words (--text, --interactive) or as vectors (--vectors)"),
         (("--interactive", "--json"), "leave out --json"),
         (("--text", " "), "a query is empty"),
         (("--text", "rain", "--width", "512"), "512"),

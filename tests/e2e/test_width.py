@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from adawidth.cli import app
+from adawidth.cli.app import app
 from adawidth.data import Dataset, Vectors
 from adawidth.formats import write_vectors
 
@@ -24,7 +24,7 @@ def test_the_answer_the_table_and_the_plan(dataset_folder: Path) -> None:
     assert "law: " in done.stdout
     assert "k = 10" in done.stdout
     assert "100,000,000" in done.stdout
-    assert "bytes a document" in done.stdout
+    assert "bytes per document" in done.stdout
 
 
 def test_json_figure_and_a_width_the_data_can_not_tell(dataset_folder: Path, tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_a_model_of_another_encoder(dataset_folder: Path, collection: Dataset, t
     assert CliRunner().invoke(app, ["fit", str(dataset_folder), "--out", str(model), "--recipe", "identity"]).exit_code == 0
     other.mkdir()
     for name, vectors in (("corpus", collection.documents), ("queries", collection.queries)):
-        write_vectors(other / f"{name}.npy", Vectors.of(vectors.values[:, :48], vectors.ids, name=name))
+        write_vectors(other / f"{name}.npy", Vectors(vectors.values[:, :48], vectors.ids))
     done = width(dataset_folder, "--encoder", "narrow", "--model", model)
     assert done.exit_code == 1
-    assert "the model is 64 wide" in done.stderr
-    assert "48" in done.stderr
+    assert "narrow/corpus.npy: vectors are 48 wide, the model 64: use the encoder it was fitted for (--encoder)\n" in done.stderr
+    assert done.stderr.count("\n") == 1  # nothing on lengths
 
 
 @pytest.mark.parametrize(

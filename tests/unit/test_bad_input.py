@@ -17,7 +17,8 @@ import safetensors.numpy
 
 from adawidth.data import Dataset, Qrels, Vectors
 from adawidth.errors import AdaWidthError, DataError
-from adawidth.formats import load_dataset, load_texts, read_ids, read_qrels, read_run, read_vectors, write_vectors
+from adawidth.formats import load_dataset, read_ids, read_qrels, read_run, read_vectors, write_vectors
+from adawidth.formats.documents import of_dataset
 
 
 def refused(message: str, call: Callable[[], object], kind: type[AdaWidthError] = DataError) -> None:
@@ -103,7 +104,7 @@ def test_an_empty_line_among_ids(tmp_path: Path) -> None:
 def test_no_ids_anywhere(dataset_folder: Path) -> None:
     (dataset_folder / "embeddings" / "tiny" / "queries.ids").unlink()
     refused(
-        "queries.npy: there are no ids: add …tiny/queries.ids with one id a line, or …queries.jsonl", lambda: load_dataset(dataset_folder)
+        "queries.npy: there are no ids: add …tiny/queries.ids with one id per line, or …queries.jsonl", lambda: load_dataset(dataset_folder)
     )
 
 
@@ -122,7 +123,7 @@ def test_labels_of_unknown_documents(dataset_folder: Path) -> None:
     file.write_text(file.read_text() + f"{query}\tlost\t1\n")
     refused(
         f"test.tsv: query '{query}' names document 'lost', which has no vector; 1 of 121 judgements "
-        "name documents that are not in …corpus.npy: encode them, or leave them out with --skip-unknown",
+        "name documents that are not in …corpus.npy: encode them, or leave them out with skip_unknown (--skip-unknown)",
         lambda: load_dataset(dataset_folder),
     )
 
@@ -132,7 +133,7 @@ def test_labels_of_unknown_queries(dataset_folder: Path) -> None:
     file.write_text(file.read_text() + "stranger\td0\t1\n")
     refused(
         "dev.tsv: query 'stranger' has no vector; 1 of 41 queries have none in …queries.npy: "
-        "encode them, or leave them out with --skip-unknown",
+        "encode them, or leave them out with skip_unknown (--skip-unknown)",
         lambda: load_dataset(dataset_folder),
     )
 
@@ -184,7 +185,7 @@ def test_malformed_trec_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["no JSON", '["_id"]', '{"id": "d0"}', '{"_id": null}', "7", ""])
 def test_malformed_texts(line: str, dataset_folder: Path) -> None:
     (dataset_folder / "corpus.jsonl").write_text('{"_id": "d0", "text": "…"}\n' + line + "\n")
-    refused(f'corpus.jsonl:2: expected {{"_id": …, "text": …}}, found {line!r}', lambda: load_texts(dataset_folder, ["d7"]))
+    refused(f'corpus.jsonl:2: expected {{"_id": …, "text": …}}, found {line!r}', lambda: list(of_dataset(dataset_folder).batches()))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"queries_are_documents": "yes"}'])
@@ -203,7 +204,7 @@ def test_no_such_folder(tmp_path: Path) -> None:
 
 def test_which_encoder(dataset_folder: Path) -> None:
     (dataset_folder / "embeddings" / "other").mkdir()
-    refused("there are 2 encoders, other, tiny: choose one with --encoder", lambda: load_dataset(dataset_folder))
+    refused("there are 2 encoders, other, tiny: choose one (--encoder)", lambda: load_dataset(dataset_folder))
     refused("there is no encoder 'large', found other, tiny: choose one", lambda: load_dataset(dataset_folder, encoder="large"))
     refused("other: expected one file corpus with .npy, .npz, …, found 0 (nothing)", lambda: load_dataset(dataset_folder, encoder="other"))
 
@@ -345,6 +346,6 @@ def test_a_disk_that_takes_no_more(suffix: str, tmp_path: Path) -> None:
     command = [sys.executable, "-B", "-c", script, str(file)]
     done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert re.fullmatch(rf"{re.escape(str(file))}: not written, .*choose another --out\n", done.stderr)
+    assert re.fullmatch(rf"{re.escape(str(file))}: not written, .*choose another path \(--out\)\n", done.stderr)
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]

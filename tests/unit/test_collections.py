@@ -176,7 +176,7 @@ def test_gathering_again_keeps_vectors_and_refuses_other_texts(tmp_path: Path) -
     gather_texts(out, table, columns=Columns(text="blurb", id="sku"))
     assert (out / "embeddings").exists()
     table.write_text("sku,blurb\n1,dim lamp\n")
-    with pytest.raises(OptionError, match="holds something else: choose another --out or add --force"):
+    with pytest.raises(OptionError, match="holds something else: choose another path"):
         gather_texts(out, table, columns=Columns(text="blurb", id="sku"))
     write_texts(tmp_path / "q.jsonl", [Text("q", "lamp?")])
     gather_texts(out, table, tmp_path / "q.jsonl", Columns(text="blurb", id="sku"), force=True)

@@ -11,7 +11,7 @@ import pytest
 from adawidth import AdaWidth
 from adawidth.data import Dataset
 from adawidth.errors import DataError
-from adawidth.formats import load_dataset, load_texts, read_vectors, write_vectors
+from adawidth.formats import load_dataset, read_vectors, write_vectors
 
 
 def same(found: Dataset, expected: Dataset) -> bool:
@@ -84,23 +84,6 @@ def test_labels_without_vectors_are_left_out_when_asked(dataset_folder: Path, co
     file = dataset_folder / "qrels" / "test.tsv"
     file.write_text(file.read_text() + "stranger\td0\t1\n" + f"{collection.queries.ids[0]}\tlost\t1\n")
     assert same(load_dataset(dataset_folder, skip_unknown=True), collection)
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_texts_of_some_ids(dataset_folder: Path, collection: Dataset, suffix: str) -> None:
-    assert load_texts(dataset_folder, ["d1"]) == {}  # a folder without texts
-    write_texts(dataset_folder, collection, suffix)
-    assert load_texts(dataset_folder, ["d3", "d1", "nowhere"]) == {
-        "d1": ("title of d1", "text of d1 …"),
-        "d3": ("title of d3", "text of d3 …"),
-    }
-    assert load_texts(dataset_folder, ["q7"], of="queries") == {"q7": ("title of q7", "text of q7 …")}
-    assert load_texts(dataset_folder, []) == {}
-
-
-def test_texts_are_read_no_further_than_they_must(dataset_folder: Path) -> None:
-    (dataset_folder / "corpus.jsonl").write_text('{"_id": 5, "text": "five"}\nthis is no JSON\n')
-    assert load_texts(dataset_folder, [5]) == {"5": ("", "five")}
 
 
 def test_what_the_encoder_was_is_kept_and_goes_into_the_model(dataset_folder: Path, tmp_path: Path) -> None:

@@ -79,3 +79,31 @@ def test_parquet_is_read_in_parts_and_said_once(tmp_path: Path, caplog: pytest.L
     (tmp_path / "x.parquet").write_bytes((tmp_path / "x.parquet").read_bytes()[:-100])
     with pytest.raises(DataError, match="damaged or cut off"):
         documents.of_file(tmp_path / "x.parquet")
+
+
+def test_documents_need_neither_queries_nor_labels(dataset_folder: Path, collection: Dataset) -> None:
+    (dataset_folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nstranger\tnowhere\t1\n")
+    (dataset_folder / "embeddings" / "tiny" / "queries.npy").write_bytes(b"damaged")
+    assert [document.id for document in read(documents.of_dataset(dataset_folder))] == list(collection.documents.ids)
+
+
+def test_texts_of_a_part_of_the_documents_are_told(dataset_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    entries = "".join(f'{{"_id": "d{i}", "text": "…"}}\n' for i in range(480) if i not in (7, 9))
+    (dataset_folder / "corpus.jsonl").write_text(entries)
+    read(documents.of_dataset(dataset_folder))
+    assert caplog.messages == [f"{dataset_folder / 'corpus.jsonl'}: says nothing of 2 of 480 documents, 'd7' first"]
+
+
+def test_metadata_must_be_an_object(dataset_folder: Path) -> None:
+    (dataset_folder / "corpus.jsonl").write_text('{"_id": "d0", "metadata": [1]}\n')
+    with pytest.raises(DataError, match=r"corpus.jsonl: the metadata of 'd0' is \[1\]: expected an object"):
+        read(documents.of_dataset(dataset_folder))
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_another_width_is_all_that_is_said(suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / f"x{suffix}"
+    write_vectors(file, Vectors(7 * vectors(3), ["a", "b", "c"]))
+    with pytest.raises(DataError, match=rf"x{suffix}: vectors are 64 wide, the model 32"):
+        documents.of_file(file, width=32)
+    assert caplog.messages == []  # nothing on lengths

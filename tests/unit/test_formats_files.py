@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adawidth.errors import DataError, OptionError
-from adawidth.formats import atomic_file, atomic_folder
+from adawidth.errors import DataError
+from adawidth.formats import atomic_file
 from adawidth.formats.files import write_lines
 
 
@@ -48,10 +48,8 @@ def full(*_: object) -> None:
 
 def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DataError, match=r"x.txt: not written, the disk is full: free some space or choose another --out"):
+    with pytest.raises(DataError, match=r"x.txt: not written, the disk is full: free some space, or choose another path"):
         write_lines(tmp_path / "x.txt", ["text"])
-    with pytest.raises(DataError, match=r"model: not written, the disk is full"), atomic_folder(tmp_path / "model") as folder:
-        (folder / "config.json").write_text("{}")
     assert not list(tmp_path.iterdir())
 
 
@@ -60,87 +58,9 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
         write_lines(tmp_path / "nowhere" / "x.txt", ["text"])
 
 
-def fill(folder: Path, text: str) -> None:
-    (folder / "deep").mkdir()
-    (folder / "deep" / "file").write_text(text)
-
-
-def content(folder: Path) -> str:
-    return (folder / "deep" / "file").read_text()
-
-
-def test_a_folder_appears_only_when_it_is_whole(tmp_path: Path) -> None:
-    target = tmp_path / "some" / "model"
-    with atomic_folder(target) as folder:
-        fill(folder, "new")
-        assert not target.exists()
-        assert folder.parent == target.parent  # the same disk
-    assert content(target) == "new"
-    assert list(target.parent.iterdir()) == [target]
-
-
-def test_a_folder_that_exists_is_replaced_only_by_force(tmp_path: Path) -> None:
-    target = tmp_path / "model"
-    with atomic_folder(target) as folder:
-        fill(folder, "old")
-    with pytest.raises(OptionError, match=r"model exists: choose another --out or add --force"), atomic_folder(target):
-        pytest.fail("the block must not run")
-    with atomic_folder(target, force=True) as folder:
-        assert not list(folder.iterdir())
-        fill(folder, "new")
-        assert content(target) == "old"
-    assert content(target) == "new"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_file_in_the_way_is_replaced_only_by_force(tmp_path: Path) -> None:
-    target = tmp_path / "model"
-    target.write_text("a file")
-    with pytest.raises(OptionError, match="exists"), atomic_folder(target):
-        pytest.fail("the block must not run")
-    with atomic_folder(target, force=True) as folder:
-        fill(folder, "new")
-    assert content(target) == "new"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_folder_that_fails_keeps_the_old_one(error: type[BaseException], tmp_path: Path) -> None:
-    target = tmp_path / "model"
-    with atomic_folder(target) as folder:
-        fill(folder, "old")
-    with pytest.raises(error), atomic_folder(target, force=True) as folder:
-        fail_after(error, fill(folder, "half"))
-    assert content(target) == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_folder_whose_swap_fails_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "model"
-    with atomic_folder(target) as folder:
-        fill(folder, "old")
-    true_rename, renamed = Path.rename, []
-
-    def second_fails(self: Path, other: Path) -> Path:
-        renamed.append(self)
-        if len(renamed) == 2:
-            full()
-        return true_rename(self, other)
-
-    monkeypatch.setattr(Path, "rename", second_fails)
-    with pytest.raises(DataError, match="the disk is full"), atomic_folder(target, force=True) as folder:
-        fill(folder, "new")
-    assert len(renamed) == 3
-    assert content(target) == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
 def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with atomic_folder("model") as folder:
-        fill(folder, "new")
     write_lines("x.txt", ["text"])
-    assert content(tmp_path / "model") == "new"
     assert (tmp_path / "x.txt").read_text() == "text\n"
 
 

@@ -84,3 +84,11 @@ def test_wrong_widths_are_refused(documents: Vectors) -> None:
 
 def test_fingerprint_names_the_matrix() -> None:
     assert Rotation.random(D, 1).fingerprint == Rotation.random(D, 1).fingerprint != Rotation.random(D, 2).fingerprint
+
+
+def test_one_vector_is_refused_as_rows_are_expected() -> None:
+    rotation = Rotation.random(32)
+    x = np.ones(32, np.float32)
+    with pytest.raises(OptionError, match=r"expected one vector per row \(2 dimensions\), found 1: give one vector as x\[None\]"):
+        rotation.apply(x)
+    assert rotation.apply(x[None], 8).shape == (1, 8)

@@ -126,7 +126,7 @@ def test_a_law_that_goes_astray_on_held_out_sizes_gives_no_width_far_away(collec
 def test_what_the_full_width_does_not_find_no_width_finds(collection: Dataset) -> None:
     noisy = collection.queries.values + 0.3 * np.random.default_rng(0).standard_normal(collection.queries.values.shape).astype(np.float32)
     data = Dataset(collection.documents, Vectors.of(noisy, collection.queries.ids), collection.qrels, "noisy")
-    with pytest.raises(DataError, match=r"too few for a law: ask for a lower --quantile"):
+    with pytest.raises(DataError, match=r"too few for a law: ask for a lower quantile"):
         WidthLaw.fit(data, quantile=0.97, smallest=60)
     law = WidthLaw.fit(data, quantile=0.4, smallest=60)
     share = 1 - law.required.censored()

@@ -78,7 +78,7 @@ def test_a_folder_is_cut_into_passages(tmp_path: Path) -> None:
     ("name", "content", "words"),
     [
         ("t.jsonl", '{"_id": "a", "text": "x"}\n\n[1]\n', "t.jsonl:3: expected a JSON object, found '[1]'"),
-        ("t.jsonl", '{"_id": "a", "words": "x"}\n', "found _id, words: choose one with --text-column"),
+        ("t.jsonl", '{"_id": "a", "words": "x"}\n', "found _id, words: choose one (--text-column)"),
         ("t.jsonl", '{"_id": "", "text": "x"}\n', "t.jsonl:1: column '_id' is empty"),
         ("t.jsonl", '{"_id": "a", "text": ["x"]}\n', "t.jsonl:1: column 'text' holds a list"),
         ("t.csv", "id,text\n1,a\n2,b,c\n", "t.csv:3: found 3 columns, the header has 2"),
@@ -97,7 +97,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, content: str, words: s
 
 def test_columns_that_can_not_be(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(json.dumps({"text": "x"}) + "\n")
-    with pytest.raises(DataError, match="expected a column 'title', found text: choose one with --title-column"):
+    with pytest.raises(DataError, match=r"expected a column 'title', found text: choose one \(--title-column\)"):
         list(read_texts(tmp_path / "t.jsonl", Columns(title="title")))
     (tmp_path / "t.txt").write_text("x\n")
     with pytest.raises(OptionError, match="columns can be named in"):

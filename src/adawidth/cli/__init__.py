@@ -1,81 +1,15 @@
-"""The command line: one file a command group, each command a few lines over a public function.
-Nothing is computed here, and what is heavy is imported inside of commands."""
+"""The command line: one file per command group, each command a few lines over a public function.
+Nothing is computed here; heavy packages are imported inside the commands."""
 
-from __future__ import annotations
-
-import logging
 import sys
-from typing import Annotated, Any
-
-import typer
-from typer.core import TyperGroup
-
-from .. import __version__
-from ..errors import AdaWidthError
-from . import compare, demo, encode, evaluate, fit, index, info, quickstart, refit, report, reproduce, search, width
-
-
-class _Commands(TyperGroup):
-    """Turns what AdaWidth raises into one line on standard error and exit code 1; Ctrl-C into 130."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except AdaWidthError as error:
-            _say(f"error: {error}")
-        except OSError as error:
-            if isinstance(error, BrokenPipeError) or error.filename is None:
-                raise
-            _say(f"error: {error.filename}: {error.strerror}")
-        except KeyboardInterrupt:
-            _say("stopped")
-            raise typer.Exit(130) from None
-        raise typer.Exit(1)
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(__version__)
-        raise typer.Exit
-
-
-app = typer.Typer(
-    cls=_Commands,
-    help="Dense retrieval that evaluates only as many embedding coordinates as each query needs.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for module in (demo, quickstart, encode, fit, refit, evaluate, compare, index, search, width, reproduce, report, info):
-    module.add(app)
-
-
-@app.callback()
-def common(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)] = False,
-) -> None:
-    """Dense retrieval that evaluates only as many embedding coordinates as each query needs."""
-    notes = logging.StreamHandler(sys.stderr)
-    notes.setFormatter(_OneLine())
-    logger = logging.getLogger("adawidth")
-    logger.handlers = [notes]
-    logger.setLevel(logging.INFO)
 
 
 def main() -> None:
-    """The entry point `adawidth`."""
-    app(prog_name="adawidth")
+    """The entry point `adawidth`. Ctrl-C ends it with one line and exit code 130, also while it is being imported."""
+    try:
+        from .app import app
 
-
-class _OneLine(logging.Formatter):
-    """ "note: …" or "warning: …" on a single line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        word = "warning" if record.levelno >= logging.WARNING else "note"
-        return f"{word}: {' '.join(record.getMessage().split())}"
-
-
-def _say(line: str) -> None:
-    typer.echo(" ".join(line.split()), err=True)
+        app(prog_name="adawidth")
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        sys.exit(130)

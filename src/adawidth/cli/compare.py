@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, SkipUnknown, Split, labels_of
-from .output import emit, refuse_existing, say, table
+from .output import emit, say, table
 
 
 def add(app: typer.Typer) -> None:
@@ -23,35 +22,34 @@ def compare(
     encoder: Encoder = None,
     methods: Annotated[
         str | None,
-        typer.Option("--methods", help="Methods, with commas between them; all: every one.  [default: ten of them]", show_default=False),
+        typer.Option("--methods", metavar="LIST", help="Names with commas between them, or all.  [default: ten typical ones]"),
     ] = None,
-    widths: Annotated[
-        str | None, typer.Option("--widths", help="Widths, with commas.  [default: 32,64,128,256,full]", show_default=False)
-    ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often each method is fitted, with seeds 0, 1, …")] = 3,
+    widths: Annotated[str | None, typer.Option("--widths", metavar="LIST", help="Widths and full.  [default: 32,64,128,256,full]")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="How many times to fit each method, with seeds 0, 1, …")] = 3,
     split: Split = "test",
     no_labels: NoLabels = False,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for results.json, which `report` draws.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for results.json, which `report` draws.")] = None,
     skip_unknown: SkipUnknown = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit several methods and rank a split's queries at several widths with each."""
+    """Fit several methods and rank a split's queries with each."""
     from ..baselines import REGISTRY
     from ..evaluation.compare import METHODS
     from ..evaluation.compare import compare as compared
     from ..evaluation.widths import parse_widths
-    from ..formats import atomic_folder, load_dataset
+    from ..formats import atomic_folder, load_dataset, refuse_out
+    from .results import RESULTS, write_json
 
     if out is not None:
-        refuse_existing(out, force)
+        refuse_out(out, RESULTS, force=force, inputs=[dataset])
     asked = list(METHODS) if methods is None else list(REGISTRY) if methods == "all" else methods.replace(",", " ").split()
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
     parsed = None if widths is None else parse_widths(widths)
     result = compared(data, asked, widths=parsed, seeds=seeds, split=split, labels=labels_of(no_labels)).to_json()
     if out is not None:
-        with atomic_folder(out, force=force) as folder:
-            (folder / "results.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        with atomic_folder(out, RESULTS, force=force, inputs=[dataset]) as folder:
+            write_json(folder / "results.json", result)
     if as_json:
         emit(result)
         return

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import need
 from .options import Force
-from .output import refuse_existing, say
+from .output import say
 
 if TYPE_CHECKING:
     from ..data import Dataset
@@ -27,20 +27,25 @@ def add(app: typer.Typer) -> None:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for report.html and results.json.")] = Path("adawidth-demo"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for report.html and results.json.")] = Path("adawidth-demo"),
     force: Force = False,
 ) -> None:
-    """Fit, compare and search on real vectors that come with AdaWidth: docstrings of Python and NumPy."""
+    """Fit, compare and search on vectors that come with AdaWidth.
+
+    They are of the docstrings of Python and NumPy. Where an encoder is installed, questions in words are answered too.
+    """
     from .. import bundled
     from ..evaluation import compare, evaluate
-    from ..formats import atomic_folder, load_dataset
+    from ..formats import atomic_folder, load_dataset, refuse_out
     from ..model import AdaWidth
     from ..report import write_report
     from .compare import show as show_comparison
     from .demo_text import search_docstrings
     from .evaluate import by_stages
+    from .results import RESULTS, write_json
 
-    refuse_existing(out, force)
+    refuse_out(out, RESULTS, force=force)
+    need("torch", "matplotlib")
     data = load_dataset(bundled.path())
     say(f"{len(data.documents)} docstrings of Python and NumPy, {data.documents.width} coordinates each; a query is a first sentence.")
     say("Learning a rotation from the train queries; the test queries are of other modules.\n")
@@ -55,14 +60,14 @@ def demo(
     for example in examples:
         _show_example(example, data.documents.width)
     search_docstrings()
-    with atomic_folder(out, force=force) as folder:
+    with atomic_folder(out, RESULTS, force=force) as folder:
         results = {**comparison, "evaluation": evaluation, "examples": examples}
-        (folder / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(folder / "results.json", results)
         write_report(folder / "report.html", results)
     say(f"\nwritten: {out / 'report.html'}, {out / 'results.json'}")
     say(
         "\nYour own vectors: put corpus.npy, corpus.ids, queries.npy and queries.ids into DATASET/embeddings/ENCODER/, labels into\n"
-        "DATASET/qrels/train.tsv and test.tsv (query-id, corpus-id, score; or leave them out and add --no-labels), and type\n"
+        "DATASET/qrels/train.tsv and test.tsv (query-id, corpus-id, score), if there are any, and type\n"
         "  adawidth fit DATASET --out MODEL\n"
         "  adawidth evaluate MODEL DATASET --widths 32,64,128,full,auto\n"
         "Your own texts: adawidth quickstart FOLDER_OR_FILE"

@@ -8,12 +8,8 @@ from typing import Annotated, Any, cast
 import typer
 
 from ..errors import OptionError
-from .options import AsJson
+from .options import AsJson, EncoderModel, IdColumn, TextColumn, TitleColumn
 from .output import emit, say
-
-EncoderName = Annotated[
-    str, typer.Option("--model", help="Encoder: minilm, wordllama, bge-large-en-v1.5, …, a model folder, a model's name, or openai:NAME.")
-]
 
 
 def add(app: typer.Typer) -> None:
@@ -22,29 +18,43 @@ def add(app: typer.Typer) -> None:
 
 
 def encode(
-    source: Annotated[Path, typer.Argument(metavar="DATASET", help="Dataset folder; or, with --out, a file or folder of texts.")],
-    model: EncoderName,
-    encoder: Annotated[str | None, typer.Option("--as", help="Name of the vectors.  [default: a short name of the model]")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Dataset folder to make of texts that are in none.")] = None,
-    queries: Annotated[Path | None, typer.Option("--queries", help="File of queries, for --out.")] = None,
-    text_column: Annotated[str | None, typer.Option("--text-column", help="Column of a CSV, JSONL or Parquet file.")] = None,
-    title_column: Annotated[str | None, typer.Option("--title-column", help="Column that is put in front of the text.")] = None,
-    id_column: Annotated[str | None, typer.Option("--id-column", help="Column with ids.  [default: rows are numbered]")] = None,
-    collection: Annotated[str | None, typer.Option("--collection", help="Cut as the paper's: arguana, quora, msmarco, okvqa, …")] = None,
-    questions: Annotated[list[Path] | None, typer.Option("--questions", help="Question file of okvqa or aokvqa; may be repeated.")] = None,
-    images: Annotated[Path | None, typer.Option("--images", help="Folder of the images of okvqa or aokvqa.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same splits and samples of a collection.")] = 0,
-    instruction: Annotated[str | None, typer.Option("--instruction", help="What queries ask for, for encoders that are told.")] = None,
-    query_prompt: Annotated[str | None, typer.Option("--query-prompt", help="Put in front of queries instead of the preset's.")] = None,
-    document_prompt: Annotated[str | None, typer.Option("--document-prompt", help="Put in front of documents.")] = None,
-    dtype: Annotated[str, typer.Option("--dtype", help="float16 or float32.")] = "float16",
-    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Texts encoded together.")] = None,
-    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps.  [default: the fastest there is]")] = None,
-    trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code", help="Run the code that the model brings.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace vectors of this name, and other texts at --out.")] = False,
+    source: Annotated[Path, typer.Argument(metavar="DATASET", help="Dataset folder; with --out, any file or folder of texts.")],
+    model: EncoderModel,
+    encoder: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Name for the vectors.  [default: short name of the model]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DATASET", help="Dataset folder to make from other texts.")] = None,
+    queries: Annotated[Path | None, typer.Option("--queries", metavar="FILE", help="Queries to put into --out.")] = None,
+    text_column: TextColumn = None,
+    title_column: TitleColumn = None,
+    id_column: IdColumn = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", metavar="NAME", help="Split as in the paper: scifact, arguana, msmarco, okvqa, …")
+    ] = None,
+    questions: Annotated[
+        list[Path] | None, typer.Option("--questions", metavar="FILE", help="Question file of okvqa or aokvqa; may be repeated.")
+    ] = None,
+    images: Annotated[Path | None, typer.Option("--images", metavar="DIR", help="Images of okvqa or aokvqa.")] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of a collection's splits and samples.")] = 0,
+    instruction: Annotated[
+        str | None, typer.Option("--instruction", metavar="TEXT", help="Task description, for instruction-tuned encoders.")
+    ] = None,
+    query_prompt: Annotated[
+        str | None, typer.Option("--query-prompt", metavar="TEXT", help="Prompt for queries.  [default: the preset's]")
+    ] = None,
+    document_prompt: Annotated[
+        str | None, typer.Option("--document-prompt", metavar="TEXT", help="Prompt for documents.  [default: the preset's]")
+    ] = None,
+    dtype: Annotated[str, typer.Option("--dtype", metavar="NAME", help="float16 or float32.")] = "float16",
+    batch: Annotated[int | None, typer.Option("--batch", metavar="N", min=1, help="Texts to encode together.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="cpu, cuda or mps.  [default: the fastest there is]")
+    ] = None,
+    trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code", help="Run code that the model brings.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite vectors of this name, and --out, if AdaWidth wrote them.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Turn texts into vectors. An interrupted run goes on where it was when the same command is given again."""
+    """Turn texts into vectors. An interrupted run resumes when repeated."""
     from ..encoders import INSTRUCTIONS, encode_dataset, load_encoder, short_name
     from ..encoders.encode import Dtype, refuse_existing_vectors
     from ..formats import Columns
@@ -53,12 +63,8 @@ def encode(
     name = encoder or short_name(model)
     columns = Columns(text_column, title_column, id_column)
     _check(source, out, named=columns != Columns(), further=bool(queries or collection))
-    if collection is not None:
-        prepare_collection(collection, Published(source, questions or (), images, seed=seed), cast(Path, out), force=force)
-    elif out is not None:
-        gather_texts(out, source, queries, columns, force=force)
     folder = out or source
-    refuse_existing_vectors(folder, name, force)
+    refuse_existing_vectors(folder, name, dtype, force)
     loaded = load_encoder(
         model,
         instruction=instruction or INSTRUCTIONS.get(collection or folder.resolve().name.lower()),
@@ -68,6 +74,10 @@ def encode(
         batch=batch,
         trust_remote_code=trust_remote_code,
     )
+    if collection is not None:
+        prepare_collection(collection, Published(source, questions or (), images, seed=seed), cast(Path, out), force=force)
+    elif out is not None:
+        gather_texts(out, source, queries, columns, force=force)
     made: dict[str, Any] = encode_dataset(folder, loaded, name, dtype=cast(Dtype, dtype), force=force)
     if as_json:
         emit({"dataset": str(folder), "as": name, **made})
@@ -77,10 +87,10 @@ def encode(
 
 
 def _check(source: Path, out: Path | None, *, named: bool, further: bool) -> None:
-    """Options that go together."""
+    """Refuses options that need --out, and texts that are in no dataset folder, without it."""
     if out is not None:
         return
     if not source.is_dir():
-        raise OptionError(f"{source} is no dataset folder: say with --out which folder to make of it")
+        raise OptionError(f"{source} is no dataset folder: name the one to make of it with --out")
     if named or further:
         raise OptionError("--queries, --collection and columns are for texts that become a dataset folder: add --out FOLDER")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from .options import AsJson, DatasetPath, Encoder, ModelPath, SkipUnknown, Split, Task
+from .options import AsJson, Budget, DatasetPath, ModelEncoder, ModelPath, Policy, Quality, SkipUnknown, Split, Task, encoder_for
 from .output import emit, say, table
 
 
@@ -20,35 +20,47 @@ def add(app: typer.Typer) -> None:
 def evaluate(
     model: ModelPath,
     dataset: DatasetPath,
-    encoder: Encoder = None,
+    encoder: ModelEncoder = None,
     split: Split = "test",
     widths: Annotated[
-        str | None, typer.Option("--widths", help="32,64,128,256,full,auto  [default: all but auto]", show_default=False)
+        str | None, typer.Option("--widths", metavar="LIST", help="Widths, full or auto.  [default: 32,64,128,256,full]")
     ] = None,
-    measures: Annotated[str, typer.Option("--measures", help="nDCG@k, R@k, RR@k, AP@k.")] = "nDCG@10 R@100",
-    protocol: Annotated[str, typer.Option("--protocol", help="exhaustive, own-shortlist or frozen-shortlist.")] = "exhaustive",
-    policy: Annotated[str | None, typer.Option("--policy", help="taper, router, fixed or certify, for the width auto.")] = None,
-    budget: Annotated[float | None, typer.Option("--budget", help="Mean width a workload may spend.")] = None,
-    quality: Annotated[float | None, typer.Option("--quality", help="Share of the target width's quality to keep.")] = None,
-    start: Annotated[int | None, typer.Option("--start", help="Start width, 32 or 64.")] = None,
-    shortlist: Annotated[int, typer.Option("--shortlist", min=1, help="Candidates that stage 1 keeps.")] = 500,
-    transductive: Annotated[bool, typer.Option("--transductive", help="The paper's rule over the whole workload.")] = False,
-    online: Annotated[bool, typer.Option("--online", help="The streaming controller, in query order.")] = False,
+    measures: Annotated[
+        str, typer.Option("--measures", metavar="LIST", help="nDCG@k, R@k, RR@k and AP@k, as trec_eval computes them.")
+    ] = "nDCG@10 R@100",
+    protocol: Annotated[
+        str, typer.Option("--protocol", metavar="NAME", help="exhaustive, own-shortlist or frozen-shortlist.")
+    ] = "exhaustive",
+    policy: Policy = None,
+    budget: Budget = None,
+    quality: Quality = None,
+    start: Annotated[
+        int | None, typer.Option("--start", metavar="WIDTH", help="Width at which all documents are scanned, 32 or 64.")
+    ] = None,
+    shortlist: Annotated[int, typer.Option("--shortlist", metavar="N", min=1, help="Candidates that stage 1 keeps.")] = 500,
+    transductive: Annotated[bool, typer.Option("--transductive", help="Use the paper's rule, which sees all queries at once.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="Keep to --budget query by query, in their order.")] = False,
     task: Task = None,
-    run: Annotated[Path | None, typer.Option("--run", help="Write the answers at the last of --widths as a TREC run.")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="FILE", help="Write the answers at the last of --widths as a TREC run.")
+    ] = None,
     skip_unknown: SkipUnknown = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rank a split's queries at several widths: what each width keeps and what it costs."""
+    """Show what each width keeps and costs on a split's queries."""
     from ..evaluation.evaluate import Protocol
     from ..evaluation.evaluate import evaluate as evaluated
     from ..evaluation.widths import FROZEN, parse_widths
     from ..formats import load_dataset, write_run
     from ..model import AdaWidth
+    from .results import TAG, refuse_run
 
+    if run is not None:
+        refuse_run(run)
+    fitted = AdaWidth.load(model)
     result = evaluated(
-        AdaWidth.load(model),
-        load_dataset(dataset, encoder, skip_unknown=skip_unknown),
+        fitted,
+        load_dataset(dataset, encoder_for(fitted, dataset, encoder), skip_unknown=skip_unknown, width=fitted.width),
         split=split,
         widths=None if widths is None else parse_widths(widths),
         measures=measures.split(),
@@ -64,7 +76,7 @@ def evaluate(
     )
     if run is not None:
         last = [point for point in result.results if point.width != FROZEN][-1]
-        write_run(run, result.query_ids, last.hits, tag=f"adawidth-{last.width}")
+        write_run(run, result.query_ids, last.hits, tag=f"{TAG}{last.width}")
     if as_json:
         emit(result.to_json())
     else:
@@ -72,7 +84,7 @@ def evaluate(
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """The table of an evaluation, and for a policy how it stands beside the fixed width."""
+    """The table of an evaluation, and how a policy compares with the fixed width."""
     entries = result["results"]
     measures = [name for name in entries[0] if "@" in name]
     has_unseen = "unseen" in entries[0]

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ..errors import OptionError
+from ..errors import OptionError, need
 from ..types import Recipe
 from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, SkipUnknown, labels_of
-from .output import emit, refuse_existing, say
+from .output import emit, say
 
 
 def add(app: typer.Typer) -> None:
@@ -20,26 +20,36 @@ def add(app: typer.Typer) -> None:
 
 def fit(
     dataset: DatasetPath,
-    out: Annotated[Path, typer.Option("--out", help="Model folder to write.")],
+    out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Model folder to write.")],
     encoder: Encoder = None,
-    recipe: Annotated[Recipe, typer.Option("--recipe", help="auto, paper, pca, kyfan or identity.")] = "auto",
+    recipe: Annotated[
+        Recipe, typer.Option("--recipe", metavar="NAME", help="auto (the best on dev), paper, pca, kyfan or identity.")
+    ] = "auto",
     no_labels: NoLabels = False,
-    reflections: Annotated[int | None, typer.Option("--reflections", help="Householder reflections in the learned part.")] = None,
-    widths: Annotated[str | None, typer.Option("--widths", help="Widths to train for: 32,64,128,256.")] = None,
-    query_map: Annotated[bool, typer.Option("--query-map", help="Let the labels also teach a query map, as `refit` does.")] = False,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same model.")] = 0,
+    reflections: Annotated[
+        int | None, typer.Option("--reflections", metavar="N", min=2, help="Householder reflections of a learned rotation; an even number.")
+    ] = None,
+    widths: Annotated[str | None, typer.Option("--widths", metavar="LIST", help="Widths to train for, such as 32,64,128.")] = None,
+    query_map: Annotated[bool, typer.Option("--query-map", help="Train a query map on the labels too, as `refit` does.")] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same model.")] = 0,
     skip_unknown: SkipUnknown = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a rotation and its policies from the train and dev queries; write a model folder."""
-    from ..formats import load_dataset
+    """Learn a rotation and its policies; write a model folder.
+
+    Learns from the train queries and chooses on the dev queries. Test queries are never read.
+    """
+    from ..artifact import MODEL
+    from ..formats import load_dataset, refuse_out
     from ..model import AdaWidth
     from ..report.facts import model_facts
     from .info import show_task, show_trials
 
-    refuse_existing(out, force)
+    refuse_out(out, MODEL, force=force, inputs=[dataset])
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
+    if query_map or recipe == "paper" or (recipe == "auto" and len(data.queries)):
+        need("torch")
     model = AdaWidth.fit(
         data,
         recipe=recipe,

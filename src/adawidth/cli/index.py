@@ -10,15 +10,15 @@ import typer
 
 from ..errors import OptionError
 from ..types import Storage
-from .options import AsJson, DatasetPath, Encoder, Force, IndexPath, ModelPath
-from .output import emit, refuse_existing, say, size
+from .options import AsJson, DatasetPath, Force, IndexPath, ModelEncoder, ModelPath, encoder_for
+from .output import emit, say, size
 
 if TYPE_CHECKING:
     from ..formats.documents import Source
     from ..index import IndexFolder
 
 Sources = Annotated[
-    list[Path], typer.Argument(metavar="DATASET|FILE...", help="Dataset folders, or files of vectors: .npy, .npz, .safetensors, .parquet.")
+    list[Path], typer.Argument(metavar="SOURCE", help="Dataset folders, or vector files: .npy, .npz, .safetensors or .parquet.")
 ]
 
 
@@ -33,19 +33,27 @@ def add(app: typer.Typer) -> None:
 def index(
     model: ModelPath,
     dataset: DatasetPath,
-    out: Annotated[Path, typer.Option("--out", help="Index folder to write.")],
-    encoder: Encoder = None,
-    storage: Annotated[Storage, typer.Option("--storage", help="How candidates are found: auto, flat, int8, pq4 or ivf.")] = "auto",
-    keep: Annotated[int | None, typer.Option("--keep", help="Coordinates to store.  [default: all]", show_default=False)] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="INDEX", help="Index folder to write.")],
+    encoder: ModelEncoder = None,
+    storage: Annotated[
+        Storage, typer.Option("--storage", metavar="NAME", help="How to find candidates: auto (by size), flat, int8, pq4 or ivf.")
+    ] = "auto",
+    keep: Annotated[
+        int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the documents of a dataset, rotated, into an index folder that stands alone."""
+    """Write a dataset's documents, rotated, into an index folder."""
+    from ..formats import refuse_out
     from ..formats.documents import of_dataset
+    from ..index.folder import INDEX
     from ..model import AdaWidth
 
-    refuse_existing(out, force)
-    with AdaWidth.load(model).index(of_dataset(dataset, encoder), out, storage=storage, keep=keep, force=force) as made:
+    refuse_out(out, INDEX, force=force, inputs=[model, dataset])
+    fitted = AdaWidth.load(model)
+    source = of_dataset(dataset, encoder_for(fitted, dataset, encoder), width=fitted.width)
+    with fitted.index(source, out, storage=storage, keep=keep, force=force) as made:
         facts = made.facts()
     if as_json:
         emit({"index": str(out), **facts})
@@ -55,36 +63,36 @@ def index(
     say(f"written: {out} ({size(facts['bytes'])})")
 
 
-def add_documents(path: IndexPath, sources: Sources, encoder: Encoder = None, as_json: AsJson = False) -> None:
-    """Add documents, all or none; ids that are there already are refused."""
+def add_documents(path: IndexPath, sources: Sources, encoder: ModelEncoder = None, as_json: AsJson = False) -> None:
+    """Add new documents to an index, all or none."""
     _write(path, sources, encoder, as_json, update=False)
 
 
-def update(path: IndexPath, sources: Sources, encoder: Encoder = None, as_json: AsJson = False) -> None:
-    """Add documents in place of those with the same ids, all or none."""
+def update(path: IndexPath, sources: Sources, encoder: ModelEncoder = None, as_json: AsJson = False) -> None:
+    """Add documents, replacing those with the same ids."""
     _write(path, sources, encoder, as_json, update=True)
 
 
 def remove(
     path: IndexPath,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Ids of documents.")] = None,
-    file: Annotated[Path | None, typer.Option("--ids", help="File with one id a line.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of documents.")] = None,
+    file: Annotated[Path | None, typer.Option("--ids", metavar="FILE", help="File with one id per line.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove documents, all or none."""
+    """Remove documents from an index, all or none."""
     from ..formats import read_ids
     from ..index import IndexFolder
 
     wanted = [*(ids or ()), *(read_ids(file) if file else ())]
     if not wanted:
-        raise OptionError("which documents? give their ids, or a file of them with --ids")
+        raise OptionError("give ids, or a file of them with --ids")
     with IndexFolder(path) as opened:
         removed = opened.remove(wanted)
         _report(opened, {"removed": removed}, f"removed {removed:,} documents", as_json)
 
 
 def compact(path: IndexPath, as_json: AsJson = False) -> None:
-    """Make one segment of all, without what was removed; searches go on meanwhile."""
+    """Merge an index into one segment, without removed documents."""
     from ..index import IndexFolder
 
     with IndexFolder(path) as opened:
@@ -94,14 +102,16 @@ def compact(path: IndexPath, as_json: AsJson = False) -> None:
 
 def snapshot(
     path: IndexPath,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the copy.")],
+    out: Annotated[Path, typer.Option("--out", metavar="INDEX2", help="Folder for the copy.")],
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy an index as it is at its last commit, also while it is written to; every byte is checked."""
+    """Copy an index at its last commit, also while it is written."""
+    from ..formats import refuse_out
     from ..index import IndexFolder
+    from ..index.folder import INDEX
 
-    refuse_existing(out, force)
+    refuse_out(out, INDEX, force=force, inputs=[path])
     with IndexFolder(path) as opened:
         opened.snapshot(out, force=force)
         _report(opened, {"snapshot": str(out)}, f"written: {out}", as_json)
@@ -112,7 +122,7 @@ def repair(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check every byte of an index, and save all that can be saved of damaged files; nothing is deleted."""
+    """Save what can be saved of a damaged index; delete nothing."""
     from ..index.repair import repair as repaired
 
     done = repaired(path, dry_run=dry_run)
@@ -135,15 +145,25 @@ def _write(path: Path, sources: Sequence[Path], encoder: str | None, as_json: bo
     from ..index import IndexFolder
 
     with IndexFolder(path) as opened:
-        written = opened.write(_source(sources, encoder), update=update)
+        written = opened.write(_source(opened, sources, encoder), update=update)
         counts = {"added": written.added, "replaced": written.replaced, "storage": written.storage}
         _report(opened, counts, f"added {written.added:,} documents, replaced {written.replaced:,}", as_json)
 
 
-def _source(paths: Sequence[Path], encoder: str | None) -> Source:
+def _source(opened: IndexFolder, paths: Sequence[Path], encoder: str | None) -> Source:
+    from ..formats import encoders_in
     from ..formats.documents import joined, of_dataset, of_file
+    from ..model import AdaWidth
 
-    return joined([of_dataset(path, encoder) if path.is_dir() else of_file(path) for path in paths])
+    width = opened.settings.encoder_width
+
+    def source(path: Path) -> Source:
+        if not path.is_dir():
+            return of_file(path, width=width)
+        several = encoder is None and len(encoders_in(path)) > 1
+        return of_dataset(path, encoder_for(AdaWidth.load(opened.path / "model"), path, None) if several else encoder, width=width)
+
+    return joined([source(path) for path in paths])
 
 
 def _report(opened: IndexFolder, counts: dict[str, Any], words: str, as_json: bool) -> None:

@@ -20,10 +20,10 @@ def add(app: typer.Typer) -> None:
 
 def info(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Model folder, index folder or dataset folder.")],
-    verify: Annotated[bool, typer.Option("--verify", help="Read every byte of an index and check it.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Check every byte of an index.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a model folder, an index folder or a dataset folder holds."""
+    """Describe a model, index or dataset folder."""
     from ..report.facts import facts_of
 
     if verify:
@@ -100,4 +100,4 @@ def _show_dataset(facts: Mapping[str, Any]) -> None:
         say()
         table(["split", "queries", "judgements"], [[s["split"], f"{s['queries']:,}", f"{s['judgements']:,}"] for s in facts["splits"]])
     else:
-        say("no labels: fit with --no-labels")
+        say("no labels: `fit` learns from documents and queries alone")

@@ -3,25 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from ..model import AdaWidth
+
 DatasetPath = Annotated[Path, typer.Argument(metavar="DATASET", help="Dataset folder.")]
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `fit` writes it.")]
-IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder, as `index` writes it.")]
-Encoder = Annotated[str | None, typer.Option("--encoder", help="Whose vectors; may be left out where the dataset has one encoder.")]
-SkipUnknown = Annotated[bool, typer.Option("--skip-unknown", help="Leave out labels whose query or document has no vector.")]
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as written by `fit`.")]
+IndexPath = Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder, as written by `index`.")]
+Encoder = Annotated[
+    str | None, typer.Option("--encoder", metavar="NAME", help="Encoder whose vectors to use.  [default: the dataset's only one]")
+]
+ModelEncoder = Annotated[
+    str | None,
+    typer.Option("--encoder", metavar="NAME", help="Encoder whose vectors to use.  [default: the model's, or the dataset's only one]"),
+]
+SkipUnknown = Annotated[bool, typer.Option("--skip-unknown", help="Ignore labels whose query or document has no vector.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what stands at --out.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite --out, if AdaWidth wrote it.")]
 NoLabels = Annotated[bool, typer.Option("--no-labels", help="Learn from documents and queries alone.")]
 Task = Annotated[
     str | None,
-    typer.Option("--task", help="Query map of this name; none: no map.  [default: the one called default, if any]", show_default=False),
+    typer.Option("--task", metavar="NAME", help="Query map to use; none for no map.  [default: the map called default, if any]"),
 ]
-Split = Annotated[str, typer.Option("--split", help="Whose queries and labels: train, dev or test.")]
+Split = Annotated[str, typer.Option("--split", metavar="SPLIT", help="Split to rank: train, dev or test.")]
+Policy = Annotated[str | None, typer.Option("--policy", metavar="NAME", help="taper, router, fixed or certify.  [default: taper]")]
+Budget = Annotated[float | None, typer.Option("--budget", metavar="WIDTH", help="Largest mean width that the queries may spend.")]
+Quality = Annotated[
+    float | None, typer.Option("--quality", metavar="SHARE", help="Share of the target width's quality to keep.  [default: 0.99]")
+]
+EncoderModel = Annotated[
+    str,
+    typer.Option("--model", metavar="NAME", help="Encoder: a preset (minilm, wordllama, …), a folder, a hub name, or openai:NAME."),
+]
+TextColumn = Annotated[str | None, typer.Option("--text-column", metavar="NAME", help="Column with the text, in CSV, JSONL or Parquet.")]
+TitleColumn = Annotated[str | None, typer.Option("--title-column", metavar="NAME", help="Column to put in front of the text.")]
+IdColumn = Annotated[str | None, typer.Option("--id-column", metavar="NAME", help="Column with the ids.  [default: row numbers]")]
 
 
 def labels_of(no_labels: bool) -> bool | None:
     """What the Python side calls `labels`: False, or None for "where there are any"."""
     return False if no_labels else None
+
+
+def encoder_for(model: AdaWidth, dataset: Path, encoder: str | None) -> str | None:
+    """The encoder asked for; else the one the model was fitted for, where the dataset has its vectors."""
+    from ..formats import encoders_in
+    from ..report.facts import model_facts
+
+    fitted = str(model_facts(model)["encoder"])
+    return fitted if encoder is None and fitted in encoders_in(dataset) else encoder

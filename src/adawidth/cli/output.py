@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import typer
-
-from ..errors import OptionError
 
 
 def emit(result: Mapping[str, Any]) -> None:
@@ -44,13 +40,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         say("  ".join(cells).rstrip())
 
 
-def size(count: int) -> str:
+def size(count: float) -> str:
     """Bytes in words."""
-    unit, scale = next((pair for pair in (("GB", 1e9), ("MB", 1e6)) if count >= pair[1]), ("KB", 1e3))
+    unit, scale = next((pair for pair in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)) if count >= pair[1]), ("KB", 1e3))
     return f"{count / scale:.1f} {unit}"
-
-
-def refuse_existing(path: Path, force: bool) -> None:
-    """Refuses, before any work is done, an --out that exists."""
-    if os.path.lexists(path) and not force:
-        raise OptionError(f"{path} exists: choose another --out or add --force")

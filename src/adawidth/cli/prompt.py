@@ -1,4 +1,4 @@
-"""Answers as a person reads them, and a prompt that goes on asking."""
+"""Answers as a person reads them, and the search prompt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def show_answer(answer: Answer, encoder_width: int) -> None:
 
 
 def ask(index: Index, k: int, **options: Any) -> None:
-    """Answers what is typed, a query a line, until `:quit` or the end of the input."""
+    """Answers queries, one per line, until `:quit` or the end of the input."""
     say(f"{len(index):,} documents. Type a query, or {QUIT}.")
     for query in _typed():
         try:
@@ -40,7 +40,7 @@ def ask(index: Index, k: int, **options: Any) -> None:
 
 def _typed() -> Iterator[str]:
     if sys.stdin.isatty():
-        import readline  # noqa: F401  lets a line be edited and called back
+        import readline  # noqa: F401  for editing and history
     while True:
         try:
             line = input("search> " if sys.stdin.isatty() else "").strip()

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from .options import EncoderModel, IdColumn, TextColumn, TitleColumn
 from .output import say
 from .prompt import ask
 
@@ -21,15 +22,17 @@ def add(app: typer.Typer) -> None:
 
 def quickstart(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder of .txt and .md files, or a CSV, JSONL, Parquet or text file.")],
-    model: Annotated[str, typer.Option("--model", help="Encoder, as `encode` takes it.")] = DEFAULT,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for data, model and index.  [default: PATH's name + .adawidth]")] = None,
-    text_column: Annotated[str | None, typer.Option("--text-column", help="Column of a CSV, JSONL or Parquet file.")] = None,
-    title_column: Annotated[str | None, typer.Option("--title-column", help="Column that is put in front of the text.")] = None,
-    id_column: Annotated[str | None, typer.Option("--id-column", help="Column with ids.  [default: rows are numbered]")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Documents in an answer.")] = 5,
-    force: Annotated[bool, typer.Option("--force", help="Do everything anew, also what --out has.")] = False,
+    model: EncoderModel = DEFAULT,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for data, model, index.  [default: PATH.adawidth]")
+    ] = None,
+    text_column: TextColumn = None,
+    title_column: TitleColumn = None,
+    id_column: IdColumn = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Documents in an answer.")] = 5,
+    force: Annotated[bool, typer.Option("--force", help="Repeat every step, also those that --out has.")] = False,
 ) -> None:
-    """From a folder or file of text to a search prompt: encode, fit without labels, index, search."""
+    """Go from a folder or file of text to a search prompt."""
     from ..encoders import encode_dataset, load_encoder, short_name
     from ..formats import Columns, load_dataset
     from ..formats.collections import gather_texts
@@ -40,9 +43,10 @@ def quickstart(
     data, fitted, index, name = home / "data", home / "model", home / "index", short_name(model)
     columns = {"--text-column": text_column, "--title-column": title_column, "--id-column": id_column}
     named = [word for option, column in columns.items() if column for word in (option, column)]
+    encoder = load_encoder(model) if force or not (data / "embeddings" / name).exists() else None
     gather_texts(data, path, columns=Columns(text_column, title_column, id_column), force=force)
     if _step(data / "embeddings" / name, force, "encode", path, "--model", model, "--out", data, *named):
-        encode_dataset(data, load_encoder(model), name, force=force)
+        encode_dataset(data, encoder or load_encoder(model), name, force=force)
     if _step(fitted, force, "fit", data, "--encoder", name, "--no-labels", "--out", fitted):
         AdaWidth.fit(load_dataset(data, name), labels=False).save(fitted, force=force)
     if _step(index, force, "index", fitted, data, "--encoder", name, "--out", index):

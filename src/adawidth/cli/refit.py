@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .options import AsJson, DatasetPath, Encoder, Force, ModelPath, SkipUnknown
-from .output import emit, refuse_existing, say
+from ..errors import need
+from .options import AsJson, DatasetPath, Force, ModelEncoder, ModelPath, SkipUnknown, encoder_for
+from .output import emit, say
 
 
 def add(app: typer.Typer) -> None:
@@ -19,23 +20,30 @@ def add(app: typer.Typer) -> None:
 def refit(
     model: ModelPath,
     dataset: DatasetPath,
-    out: Annotated[Path, typer.Option("--out", help="Model folder to write; MODEL itself stays as it is.")],
-    encoder: Encoder = None,
-    task: Annotated[str, typer.Option("--task", help="Name of the query map; one of this name in MODEL is replaced.")] = "default",
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same map.")] = 0,
+    out: Annotated[Path, typer.Option("--out", metavar="MODEL2", help="Model folder to write; MODEL stays as it is.")],
+    encoder: ModelEncoder = None,
+    task: Annotated[str, typer.Option("--task", metavar="NAME", help="Name of the query map; replaces one of the same name.")] = "default",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same map.")] = 0,
     skip_unknown: SkipUnknown = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a query map from labels: same rotation, same index; write a model folder with it."""
-    from ..formats import load_dataset
+    """Learn a query map from labels, for the same index.
+
+    Writes a model folder that has the query map and opens every index made with MODEL.
+    """
+    from ..artifact import MODEL
+    from ..formats import load_dataset, refuse_out
     from ..model import AdaWidth
     from ..report.facts import model_facts
     from .info import show_task
 
-    refuse_existing(out, force)
-    data = load_dataset(dataset, encoder, skip_unknown=skip_unknown, repeated="mean")
-    refitted = AdaWidth.load(model).refit(data, task=task, seed=seed)
+    refuse_out(out, MODEL, force=force, inputs=[model, dataset])
+    need("torch")
+    fitted = AdaWidth.load(model)
+    source = encoder_for(fitted, dataset, encoder)
+    data = load_dataset(dataset, source, skip_unknown=skip_unknown, repeated="mean", width=fitted.width)
+    refitted = fitted.refit(data, task=task, seed=seed)
     refitted.save(out, force=force)
     facts = model_facts(refitted)
     if as_json:

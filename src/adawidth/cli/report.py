@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ..errors import need
 from .options import Force
-from .output import refuse_existing, say
+from .output import say
 
 
 def add(app: typer.Typer) -> None:
@@ -17,15 +18,17 @@ def add(app: typer.Typer) -> None:
 
 
 def report(
-    path: Annotated[Path, typer.Argument(metavar="DIR|MODEL", help="What `compare`, `reproduce` or `demo` wrote, or a model folder.")],
-    out: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("report.html"),
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder written by `compare`, `reproduce` or `demo`, or a model folder.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="HTML file to write.")] = Path("report.html"),
     force: Force = False,
 ) -> None:
-    """Draw what was measured: one HTML file that needs no network."""
+    """Draw what was measured: one HTML file, no network needed."""
     from ..report import read_results, write_report
     from ..report.findings import experiments_in, write_findings
+    from .results import refuse_report
 
-    refuse_existing(out, force)
+    refuse_report(out, force=force)
+    need("matplotlib")
     if experiments_in(path):
         write_findings(out, path)
     else:

@@ -18,30 +18,39 @@ def add(app: typer.Typer) -> None:
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT", help="curves, vqa, capacity, ablation, sweep, scaling, stable-widths; all: all but vqa.")
+        str, typer.Argument(metavar="EXPERIMENT", help="curves, vqa, capacity, ablation, sweep, scaling, stable-widths, or all (but vqa).")
     ],
-    datasets: Annotated[list[Path], typer.Argument(metavar="DATASET...", help="Dataset folders.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder for the results; a run that was interrupted goes on in it.")],
+    datasets: Annotated[list[Path], typer.Argument(metavar="DATASET", help="Dataset folders.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results; an interrupted run resumes there.")],
     encoder: Annotated[
-        str | None, typer.Option("--encoder", help="Encoders, with commas; may be left out where the datasets have one encoder.")
+        str | None, typer.Option("--encoder", metavar="LIST", help="Encoders, with commas.  [default: each dataset's only one]")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option("--methods", help="curves, vqa: methods, with commas.  [default: all]", show_default=False)
+        str | None, typer.Option("--methods", metavar="LIST", help="For curves and vqa: methods, with commas.  [default: all]")
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often everything that is fitted is fitted.")] = 3,
-    train_queries: Annotated[int, typer.Option("--train-queries", min=1, help="Train queries learned from, at most.")] = 4_000,
-    whole_grid: Annotated[bool, typer.Option("--whole-grid", help="sweep: every combination, not one factor at a time.")] = False,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="How many times to repeat every fit.")] = 3,
+    train_queries: Annotated[
+        int, typer.Option("--train-queries", metavar="N", min=1, help="Train queries to learn from, at most.")
+    ] = 4_000,
+    whole_grid: Annotated[bool, typer.Option("--whole-grid", help="For sweep: every combination, not one factor at a time.")] = False,
     model: Annotated[
-        Path | None, typer.Option("--model", help="scaling, stable-widths: model folder whose rotation is measured.")
+        Path | None, typer.Option("--model", metavar="MODEL", help="For scaling and stable-widths: model whose rotation to measure.")
     ] = None,
-    queries: Annotated[int, typer.Option("--queries", min=1, help="scaling, stable-widths: queries measured, at most.")] = 2_000,
-    smallest: Annotated[int, typer.Option("--smallest", help="scaling, stable-widths: documents of the smallest corpus.")] = 500,
-    seed: Annotated[int, typer.Option("--seed", help="scaling, stable-widths: the same seed gives the same subsamples.")] = 0,
+    queries: Annotated[
+        int, typer.Option("--queries", metavar="N", min=1, help="For scaling and stable-widths: queries to measure, at most.")
+    ] = 2_000,
+    smallest: Annotated[
+        int, typer.Option("--smallest", metavar="N", min=1, help="For scaling and stable-widths: size of the smallest subsample.")
+    ] = 500,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="For scaling and stable-widths: seed of the subsamples.")] = 0,
     skip_unknown: SkipUnknown = False,
-    force: Annotated[bool, typer.Option("--force", help="Measure every cell anew, also those that --out has.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Measure every cell again, also those in --out.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat a measurement of the paper on your data: JSON, table, figure, and whether the claim holds."""
+    """Repeat an experiment of the paper on your data.
+
+    Writes JSON, a table and a figure, and says whether the paper's claim holds.
+    """
     from ..experiments.base import Settings
     from ..experiments.reproduce import EVERY, experiment
     from ..experiments.reproduce import reproduce as reproduced

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import OptionError
-from .options import AsJson, IndexPath, Task
+from .options import AsJson, Budget, IndexPath, Policy, Quality, Task
 from .output import emit, say
 from .prompt import ask, show_answer
 
@@ -23,27 +23,35 @@ def add(app: typer.Typer) -> None:
 
 def search(
     path: IndexPath,
-    text: Annotated[list[str] | None, typer.Option("--text", help="A query in words; may be repeated.")] = None,
-    vectors: Annotated[Path | None, typer.Option("--vectors", help="Query vectors, one a row, from the index's own encoder.")] = None,
-    interactive: Annotated[bool, typer.Option("--interactive", help="Go on asking, a query a line, until :quit.")] = False,
-    k: Annotated[int, typer.Option("-k", min=1, help="Documents to find for each query.")] = 10,
-    policy: Annotated[str | None, typer.Option("--policy", help="taper, router, fixed or certify.  [default: taper]")] = None,
-    budget: Annotated[float | None, typer.Option("--budget", help="Mean width a workload may spend.")] = None,
-    quality: Annotated[float | None, typer.Option("--quality", help="Share of the target width's quality to keep.")] = None,
-    width: Annotated[str | None, typer.Option("--width", help="One width for all: 64, 128, 256, …, full.")] = None,
-    model: Annotated[Path | None, typer.Option("--model", help="Another model of the same rotation, as `refit` makes them.")] = None,
+    text: Annotated[list[str] | None, typer.Option("--text", metavar="QUERY", help="Query in words; may be repeated.")] = None,
+    vectors: Annotated[
+        Path | None, typer.Option("--vectors", metavar="FILE", help="Query vectors, one per row, from the index's encoder.")
+    ] = None,
+    interactive: Annotated[bool, typer.Option("--interactive", help="Prompt for queries until :quit.")] = False,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Documents to find for each query.")] = 10,
+    policy: Policy = None,
+    budget: Budget = None,
+    quality: Quality = None,
+    width: Annotated[str | None, typer.Option("--width", metavar="WIDTH", help="One width for all queries, or full.")] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="MODEL", help="Model made by `refit` to search with.  [default: the index's]")
+    ] = None,
     task: Task = None,
-    where: Annotated[str | None, typer.Option("--filter", help="On metadata: \"lang = 'en' AND year >= 2020\".")] = None,
-    encoder: Annotated[str | None, typer.Option("--encoder", help="Where the index's encoder is found now, for --text.")] = None,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads that share the queries.")] = 1,
+    where: Annotated[
+        str | None, typer.Option("--filter", metavar="FILTER", help="On metadata, such as \"lang = 'en' AND year >= 2020\".")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", metavar="NAME", help="Where to find the index's encoder, if it was moved.")
+    ] = None,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads to share the queries.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Find the best documents for queries in words, or for query vectors."""
+    """Find the best documents for words or query vectors."""
     from ..formats import read_vectors
     from ..model import AdaWidth, open_index
 
     if (vectors is not None) == bool(text or interactive):
-        raise OptionError("give either --vectors, or --text or --interactive")
+        raise OptionError("give queries either in words (--text, --interactive) or as vectors (--vectors)")
     if interactive and as_json:
         raise OptionError("--interactive answers people: leave out --json, or give the queries with --text")
     options: dict[str, Any] = {"policy": policy, "budget": budget, "quality": quality, "task": task, "where": where, "threads": threads}

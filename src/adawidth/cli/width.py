@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ..errors import ArtifactError
-from .options import AsJson, DatasetPath, Encoder, Force, SkipUnknown
-from .output import emit, refuse_existing, say, table
-
-if TYPE_CHECKING:
-    from ..data import Dataset
-    from ..rotation import Rotation
+from ..errors import need
+from .options import AsJson, DatasetPath, Force, ModelEncoder, SkipUnknown, encoder_for
+from .output import emit, say, size, table
 
 
 def add(app: typer.Typer) -> None:
@@ -25,39 +20,54 @@ def add(app: typer.Typer) -> None:
 
 def width(
     dataset: DatasetPath,
-    encoder: Encoder = None,
-    model: Annotated[Path | None, typer.Option("--model", help="Model folder whose rotation is measured.")] = None,
-    documents: Annotated[
-        float | None, typer.Option("--documents", min=1, help="Documents to plan for: 100e6.  [default: those of the dataset]")
+    encoder: ModelEncoder = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="MODEL", help="Model folder whose rotation to measure.  [default: no rotation]")
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Depth: relevant documents must be in the top k.")] = 10,
-    quantile: Annotated[float, typer.Option("--quantile", help="Share of the relevant documents that must be there.")] = 0.9,
-    split: Annotated[str | None, typer.Option("--split", help="train or dev.  [default: train; with a learned --model dev]")] = None,
-    queries: Annotated[int, typer.Option("--queries", min=1, help="Queries measured, at most.")] = 2_000,
-    smallest: Annotated[int, typer.Option("--smallest", help="Documents of the smallest corpus measured.")] = 500,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same subsamples.")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for width.json and the figure, width.svg.")] = None,
+    documents: Annotated[
+        float | None,
+        typer.Option("--documents", metavar="N", min=1, help="Corpus size to plan for, such as 100e6.  [default: the dataset's]"),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Relevant documents must be in the top k.")] = 10,
+    quantile: Annotated[
+        float, typer.Option("--quantile", metavar="SHARE", help="Share of the relevant documents that must be there.")
+    ] = 0.9,
+    split: Annotated[
+        str | None, typer.Option("--split", metavar="SPLIT", help="train or dev.  [default: train; dev with a learned --model]")
+    ] = None,
+    queries: Annotated[int, typer.Option("--queries", metavar="N", min=1, help="Queries to measure, at most.")] = 2_000,
+    smallest: Annotated[int, typer.Option("--smallest", metavar="N", min=1, help="Size of the smallest subsample.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same subsamples.")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for width.json and the figure width.svg.")] = None,
     skip_unknown: SkipUnknown = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """How many dimensions do I need? Measure required widths, fit the width law, and plan with it."""
-    from ..formats import atomic_folder, load_dataset
+    """Answer how many dimensions you need.
+
+    Measures the width that each relevant document needs, fits the width law to that, and plans with it.
+    """
+    from ..formats import atomic_folder, load_dataset, refuse_out
+    from ..model import AdaWidth
     from ..sufficiency import WidthLaw
     from ..sufficiency.figure import draw
     from ..sufficiency.overtakers import DEPTHS
+    from .results import PLAN, write_json
 
     if out is not None:
-        refuse_existing(out, force)
-    data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
-    rotation = None if model is None else _rotation(model, data)
+        refuse_out(out, PLAN, force=force, inputs=[dataset, model])
+        need("matplotlib")
+    fitted = None if model is None else AdaWidth.load(model)
+    rotation = None if fitted is None else fitted.rotation
+    source = encoder if fitted is None else encoder_for(fitted, dataset, encoder)
+    data = load_dataset(dataset, source, skip_unknown=skip_unknown, width=None if fitted is None else fitted.width)
     options: dict[str, Any] = {"smallest": smallest, "queries": queries, "seed": seed, "depths": (*DEPTHS, k), "quantile": quantile}
     law = WidthLaw.fit(data, rotation, split=split, **options)
     asked = law.predict(len(data.documents) if documents is None else documents, k)
     result = {**law.to_json(), "plan": [one.to_json() for one in law.plan(k)], "answer": asked.to_json()}
     if out is not None:
-        with atomic_folder(out, force=force) as folder:
-            (folder / "width.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        with atomic_folder(out, PLAN, force=force, inputs=[dataset, model]) as folder:
+            write_json(folder / "width.json", result)
             draw(law, asked, folder / "width.svg")
     if as_json:
         emit(result)
@@ -65,19 +75,6 @@ def width(
     show(result)
     if out is not None:
         say(f"\nwritten: {out / 'width.svg'}, {out / 'width.json'}")
-
-
-def _rotation(path: Path, data: Dataset) -> Rotation:
-    """The rotation of a model of the dataset's encoder."""
-    from ..model import AdaWidth
-
-    rotation = AdaWidth.load(path).rotation
-    if rotation.width != data.documents.width:
-        raise ArtifactError(
-            f"{path}: the model is {rotation.width} wide, the vectors of {data.documents.name} {data.documents.width}: "
-            "use the encoder the model was fitted for"
-        )
-    return rotation
 
 
 def show(result: Mapping[str, Any]) -> None:
@@ -100,7 +97,7 @@ def show(result: Mapping[str, Any]) -> None:
     rows = [[f"{n:,}", *(_width(cells[n, k]) for k in result["depths"])] for n in result["sizes"]]
     table(["N", *(f"k = {k}" for k in result["depths"])], rows)
     say(f"\nplan for k = {answer['k']} (float32)\n")
-    table(["documents", "width", "95 % interval", "bytes a document", "memory"], [_planned(one) for one in (answer, *result["plan"])])
+    table(["documents", "width", "95 % interval", "bytes per document", "memory"], [_planned(one) for one in (answer, *result["plan"])])
     first = next((one for one in result["plan"] if one["reason"] is not None), None)
     if first is not None:
         say(f"\nwhy not {first['documents']:,}: {first['reason']}")
@@ -134,15 +131,11 @@ def _width(value: float | None) -> str:
 def _planned(one: Mapping[str, Any]) -> list[str]:
     if one["width"] is None:
         return [f"{one['documents']:,}", "can't say", "", "", ""]
-    memory = one["memory_bytes"]
-    unit, scale = next(
-        (unit, scale) for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("KB", 1e3)) if memory >= scale or unit == "KB"
-    )
     low, high = one["interval"]
     return [
         f"{one['documents']:,}",
         str(one["width"]),
         f"{low} to {high}",
         f"{one['bytes_per_document']:,}",
-        f"{memory / scale:.1f} {unit}",
+        size(one["memory_bytes"]),
     ]

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import DataError, OptionError
-from ..formats import Text, atomic_file, atomic_folder, read_texts, write_ids
+from ..formats import Kind, Text, atomic_file, atomic_folder, read_texts, write_ids
 from ..formats.files import existing
 from ..progress import Tick, progress
 from ..types import F32, StrPath
@@ -27,6 +27,7 @@ from .base import Encoder, Input, Role
 PART = 2_048  # texts
 ROLES: dict[str, Role] = {"corpus": "document", "queries": "query"}
 Dtype = Literal["float16", "float32"]
+VECTORS = Kind("a folder of vectors", "meta.json", "fingerprint", entries=("corpus.*", "queries.*"))
 
 
 def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype = "float16", force: bool = False) -> dict[str, Any]:
@@ -38,9 +39,7 @@ def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype =
     files = {side: file for side in ROLES if (file := existing(folder / f"{side}.jsonl"))}
     if "corpus" not in files:
         raise DataError(f"{folder}: there is no corpus.jsonl in it: give a dataset folder with texts")
-    if dtype not in ("float16", "float32"):
-        raise OptionError(f"dtype {dtype!r} is neither float16 nor float32")
-    home = refuse_existing_vectors(folder, name, force)
+    home = refuse_existing_vectors(folder, name, dtype, force)
     kept = home.with_name(f".{name}.parts")
     ids = {side: _ids(file) for side, file in files.items()}
     parts: dict[str, list[Path]] = {}
@@ -48,7 +47,7 @@ def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype =
         with progress(f"encoding {side}", len(ids[side])) as tick:
             parts[side] = list(_encode_parts(file, kept, encoder, ROLES[side], np.dtype(dtype), tick))
     meta = describe(encoder, dtype)
-    with atomic_folder(home, force=force) as building:
+    with atomic_folder(home, VECTORS, force=force) as building:
         for side in files:
             write_ids(building / f"{side}.ids", ids[side])
             _join(building / f"{side}.npy", parts[side], (len(ids[side]), encoder.width), np.dtype(dtype))
@@ -57,13 +56,17 @@ def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype =
     return {**meta, "documents": len(ids["corpus"]), "queries": len(ids.get("queries", ()))}
 
 
-def refuse_existing_vectors(folder: Path, name: str, force: bool) -> Path:
-    """Where an encoder's vectors go; refused, before any work is done, where there are some."""
+def refuse_existing_vectors(folder: Path, name: str, dtype: str, force: bool) -> Path:
+    """Where an encoder's vectors go; refused, before any work is done, where there are some, or where they can't be replaced."""
+    if dtype not in ("float16", "float32"):
+        raise OptionError(f"dtype {dtype!r} is neither float16 nor float32")
     if not name or name.startswith(".") or Path(name).name != name:
-        raise OptionError(f"vectors can't be called {name!r}: give a plain name with --as")
+        raise OptionError(f"vectors can't be called {name!r}: give a plain name (--as)")
     home = folder / "embeddings" / name
     if home.exists() and not force:
-        raise OptionError(f"{home} exists: choose another name with --as or add --force")
+        raise OptionError(f"{home} exists: choose another name (--as), or replace it with force (--force)")
+    if home.exists():
+        VECTORS.check(home)
     return home
 
 
@@ -107,7 +110,8 @@ def _encode_parts(file: Path, folder: Path, encoder: Encoder, role: Role, dtype:
             wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
             if len(wrong):
                 raise DataError(
-                    f"{file}: the vector of {part[wrong[0]].id!r} is not finite; {len(wrong)} of {len(part)} are not: try --dtype float32"
+                    f"{file}: the vector of {part[wrong[0]].id!r} is not finite; {len(wrong)} of {len(part)} are not: "
+                    "try dtype float32 (--dtype)"
                 )
             with atomic_file(target) as out:
                 np.save(out, vectors, allow_pickle=False)

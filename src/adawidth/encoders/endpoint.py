@@ -44,7 +44,7 @@ class Endpoint:
         """Unit vectors; a server that is busy is asked again."""
         texts = [self.prompts[role] + text or " " for text in inputs if isinstance(text, str)]  # an empty text is refused by servers
         if len(texts) != len(inputs):
-            raise DataError(f"{self.name} is sent no images: choose an encoder that reads them with --model, as qwen3-vl")
+            raise DataError(f"{self.name} is sent no images: choose an encoder that reads them (--model), as qwen3-vl")
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch):
             vectors += self._ask(texts[start : start + self.batch])

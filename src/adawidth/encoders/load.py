@@ -58,7 +58,7 @@ def encoder_of(encoding: Mapping[str, Any], name: str | None = None) -> Encoder:
     """
     wanted = name or encoding.get("encoder")
     if not wanted:
-        raise OptionError("it is not recorded which encoder made these vectors: name it with --encoder")
+        raise OptionError("it is not recorded which encoder made these vectors: name it (--encoder)")
     prompts = encoding.get("prompts") or {}
     encoder = load_encoder(wanted, query_prompt=prompts.get("query"), document_prompt=prompts.get("document"))
     expected = encoding.get("fingerprint")

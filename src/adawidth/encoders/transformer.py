@@ -36,6 +36,8 @@ class Transformer:
     ) -> None:
         if find_spec("sentence_transformers") is None:
             raise OptionalDependencyError("sentence-transformers", "encode")
+        if device is not None:
+            _check_device(device)
         folder = _folder(name, preset)
         self.name = str(Path(name).resolve()) if Path(name).is_dir() else preset.model if preset else name
         self.batch = batch
@@ -54,7 +56,7 @@ class Transformer:
         """Unit vectors, on whichever device the model is."""
         images = [given["image"] for given in inputs if not isinstance(given, str)]
         if images and "image" not in self._model.modalities:
-            raise DataError(f"{self.name} reads no images: choose an encoder that does with --model, as qwen3-vl")
+            raise DataError(f"{self.name} reads no images: choose an encoder that does (--model), as qwen3-vl")
         if missing := [image for image in images if not Path(image).is_file()]:
             raise DataError(f"{missing[0]}: there is no such image; {len(missing)} of {len(images)} are not there")
         adapters = self._preset.adapters if self._preset else None
@@ -69,6 +71,17 @@ class Transformer:
             **options,
         )
         return np.asarray(vectors, np.float32).reshape(-1, self.width)
+
+
+def _check_device(device: str) -> None:
+    """Refuses a device that torch does not have here."""
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise OptionError(f"there is no device {device!r} here ({reason}): use cpu, or leave it out (--device)") from None
 
 
 def _folder(name: str, preset: Preset | None) -> Path | None:
@@ -100,12 +113,12 @@ def _load(source: str, local: bool, device: str | None, trust_remote_code: bool)
     except (OSError, ValueError, ImportError, RuntimeError) as error:
         reason = str(error).strip().partition("\n")[0]
         if "trust_remote_code" in str(error):
-            raise OptionError(f"{source} brings code of its own: read it, and if you trust it add --trust-remote-code") from None
+            raise OptionError(f"{source} brings code of its own: if you trust it, set trust_remote_code (--trust-remote-code)") from None
         if local or not isinstance(error, OSError):
             raise DataError(f"{source}: the model can't be loaded: {reason}") from None
         raise DataError(
             f"{source}: not in this machine's cache, and it can't be fetched ({reason}): "
-            "give the path of a folder that holds the model, --model ./PATH"
+            "give the path of a folder that holds the model (--model ./PATH)"
         ) from None
 
 

@@ -48,7 +48,7 @@ class WordLlama:
         """The mean of the tokens' vectors, brought to unit length; the unknown token's where a text has none."""
         texts = [text for text in inputs if isinstance(text, str)]
         if len(texts) != len(inputs):
-            raise DataError("wordllama reads no images: choose an encoder that does with --model, as qwen3-vl")
+            raise DataError("wordllama reads no images: choose an encoder that does (--model), as qwen3-vl")
         tokens = [found.ids or [UNKNOWN] for found in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
         if not tokens:
             return np.empty((0, self.width), np.float32)

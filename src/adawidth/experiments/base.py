@@ -89,7 +89,7 @@ def places(cells: Sequence[Cell]) -> list[tuple[str, str]]:
 def refuse_rotation(settings: Settings) -> None:
     """For experiments that learn their own rotations."""
     if settings.rotation is not None:
-        raise OptionError("this experiment learns its own rotations: leave --model out")
+        raise OptionError("this experiment learns its own rotations: leave the rotation out (--model)")
 
 
 def check_width(rotation: Rotation | None, data: Dataset) -> None:

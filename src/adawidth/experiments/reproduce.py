@@ -13,6 +13,8 @@ from typing import Any
 from ..data import Dataset
 from ..errors import DataError, OptionError
 from ..formats import atomic_file, load_dataset
+from ..formats.files import written
+from ..formats.folders import kept_if_used
 from ..progress import progress
 from ..types import StrPath
 from .base import Cell, Experiment, Part, Settings, need_matplotlib, write_figure
@@ -59,8 +61,8 @@ def reproduce(
     chosen, out = experiment(name), Path(out)
     need_matplotlib()
     parts, kept = chosen.parts(settings or Settings()), out / "cells"
-    if os.path.lexists(out) and not kept.is_dir() and not force:
-        raise OptionError(f"{out} exists and holds no cells of an earlier run: choose another --out or add --force")
+    if os.path.lexists(out) and not kept.is_dir():
+        raise OptionError(f"{out} exists and holds no cells of an earlier run: choose another folder (--out)")
     loaded = [load_dataset(path, encoder, skip_unknown=skip_unknown) for path in datasets for encoder in encoders]
     if not loaded:
         raise OptionError("there is nothing to measure: give at least one dataset and one encoder")
@@ -70,11 +72,10 @@ def reproduce(
         raise OptionError(f"{counts}: give each dataset and encoder once, and folders different names")
     heads = {file: _head(data, part) for file, (data, part) in asked.items()}
     cells = {} if force else {file: cell for file, head in heads.items() if (cell := _kept(file, head)) is not None}
-    kept.mkdir(parents=True, exist_ok=True)
     if force:
         for file in asked:
             file.unlink(missing_ok=True)
-    with progress(f"reproducing {name}", len(asked)) as tick:
+    with written(out), kept_if_used(kept), progress(f"reproducing {name}", len(asked)) as tick:
         for file, (data, part) in asked.items():
             tick(0, f"{data.name}, {data.encoder}: {part.name}")
             if file not in cells:
@@ -109,9 +110,9 @@ def _kept(file: Path, head: dict[str, Any]) -> Cell | None:
         was, now = ({**found, **found["settings"], "settings": None} for found in (cell, head))
         other = next((f"{key} {was.get(key)}, now {value}" for key, value in now.items() if was.get(key) != value), None)
     except (ValueError, AttributeError, KeyError, TypeError):
-        raise DataError(f"{file}: this is no finished cell: remove it or add --force") from None
+        raise DataError(f"{file}: this is no finished cell: remove it, or measure with force (--force)") from None
     if other is not None:
-        raise OptionError(f"{file} was measured with {other}: choose another --out or add --force")
+        raise OptionError(f"{file} was measured with {other}: choose another folder (--out), or measure with force (--force)")
     return cell
 
 

@@ -2,8 +2,9 @@
 A new format is a new file here; nothing here knows of models or indexes."""
 
 from ..data import Document
-from .beir import encoders_in, load_dataset, load_texts
-from .files import atomic_file, atomic_folder
+from .beir import encoders_in, load_dataset
+from .files import atomic_file
+from .folders import Kind, atomic_folder, refuse_out
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import Run, read_qrels, read_run, write_qrels, write_run
 from .vectors import read_ids, read_vectors, write_ids, write_vectors
@@ -11,18 +12,19 @@ from .vectors import read_ids, read_vectors, write_ids, write_vectors
 __all__ = [
     "Columns",
     "Document",
+    "Kind",
     "Run",
     "Text",
     "atomic_file",
     "atomic_folder",
     "encoders_in",
     "load_dataset",
-    "load_texts",
     "read_ids",
     "read_qrels",
     "read_run",
     "read_texts",
     "read_vectors",
+    "refuse_out",
     "write_ids",
     "write_qrels",
     "write_run",

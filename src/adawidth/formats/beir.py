@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ..data import Dataset, Qrels, Vectors
 from ..errors import DataError
-from ..types import Id, StrPath
+from ..types import Array, StrPath
 from .files import existing, lines
 from .trec import Repeated, read_qrels
 from .vectors import READERS, read_found
 
 SPLITS = ("train", "dev", "test")
-Side = Literal["corpus", "queries"]
 
 
-def load_dataset(path: StrPath, encoder: str | None = None, *, skip_unknown: bool = False, repeated: Repeated = "refuse") -> Dataset:
+def load_dataset(
+    path: StrPath, encoder: str | None = None, *, skip_unknown: bool = False, repeated: Repeated = "refuse", width: int | None = None
+) -> Dataset:
     """The dataset in a folder. `encoder` may be left out where there is one; `skip_unknown` leaves out labels without vectors.
 
-    `repeated` is what becomes of a pair that is judged again with another grade (see `read_qrels`).
+    `repeated` is what becomes of a pair that is judged again with another grade (see `read_qrels`). `width` is the encoder width of the
+    model that the vectors are for: others are refused before they are read.
     """
-    folder = Path(path)
-    if not folder.is_dir():
-        raise DataError(f"{folder}: there is no such folder: give a dataset folder, which holds embeddings/<encoder>/corpus.npy")
-    home = _embeddings(folder, encoder)
-    documents = _read(folder, home, "corpus")
-    queries = _none(documents) if _has_no_queries(folder, home) else _read(folder, home, "queries")
+    folder, home = Path(path), _embeddings(Path(path), encoder)
+    corpus = _find(folder, home, "corpus", width)
+    asked = None if _has_no_queries(folder, home) else _find(folder, home, "queries")
+    if asked is not None and asked.width != corpus.width:
+        widths = f"queries are {asked.width} wide, documents ({corpus.file}) {corpus.width}"
+        raise DataError(f"{asked.file}: {widths}: encode both with one encoder")
+    documents = corpus.read()
+    queries = _none(documents) if asked is None else asked.read()
     qrels: dict[str, Qrels] = {}
     for split in SPLITS:
         file = existing(folder / "qrels" / f"{split}.tsv")
@@ -42,55 +47,73 @@ def load_dataset(path: StrPath, encoder: str | None = None, *, skip_unknown: boo
     return Dataset(documents, queries, qrels, folder.resolve().name, home.name, own, _encoding(home))
 
 
-def load_texts(path: StrPath, ids: Collection[Id], of: Side = "corpus") -> dict[str, tuple[str, str]]:
-    """(title, text) of each of these ids that corpus.jsonl, or queries.jsonl, of a dataset folder has. Reads no further than it must."""
-    wanted = {str(identifier) for identifier in ids}
-    file = existing(Path(path) / f"{of}.jsonl")
-    texts: dict[str, tuple[str, str]] = {}
-    for identifier, entry in _entries(file) if file and wanted else ():
-        if identifier in wanted:
-            texts[identifier] = (str(entry.get("title") or ""), str(entry.get("text") or ""))
-            if len(texts) == len(wanted):
-                break
-    return texts
+def load_documents(path: StrPath, encoder: str | None = None, *, width: int | None = None) -> Vectors:
+    """The documents of a dataset folder alone: neither queries nor labels are looked at. `width` as in `load_dataset`."""
+    return _find(Path(path), _embeddings(Path(path), encoder), "corpus", width).read()
+
+
+def check_width(name: str, found: int, width: int | None) -> None:
+    """Refuses vectors that are not as wide as the model that they are for."""
+    if width is not None and found != width:
+        raise DataError(f"{name}: vectors are {found} wide, the model {width}: use the encoder it was fitted for (--encoder)")
 
 
 def encoders_in(folder: Path) -> list[str]:
-    """Names of the encoders whose vectors a dataset folder holds; what stands under a hidden name is not finished."""
+    """Names of the encoders whose vectors a dataset folder holds; a hidden name is of one that is not finished."""
     base = folder / "embeddings"
     return sorted(entry.name for entry in base.iterdir() if entry.is_dir() and not entry.name.startswith(".")) if base.is_dir() else []
 
 
 def _embeddings(folder: Path, encoder: str | None) -> Path:
     """The folder of an encoder's vectors."""
+    if not folder.is_dir():
+        raise DataError(f"{folder}: there is no such folder: give a dataset folder, which holds embeddings/<encoder>/corpus.npy")
     base = folder / "embeddings"
     found = encoders_in(folder)
     if not found:
-        raise DataError(f"{base}: there are no vectors: expected {base / '<encoder>' / 'corpus.npy'} and queries.npy")
+        raise DataError(f"{base}: there are no vectors: expected {base / '<encoder>' / 'corpus.npy'}; `adawidth encode` makes them")
     if encoder is None and len(found) == 1:
         encoder = found[0]
     if encoder is None:
-        raise DataError(f"{folder}: there are {len(found)} encoders, {', '.join(found)}: choose one with --encoder")
+        raise DataError(f"{folder}: there are {len(found)} encoders, {', '.join(found)}: choose one (--encoder)")
     if encoder not in found:
-        raise DataError(f"{folder}: there is no encoder {encoder!r}, found {', '.join(found)}: choose one of these with --encoder")
+        raise DataError(f"{folder}: there is no encoder {encoder!r}, found {', '.join(found)}: choose one of these (--encoder)")
     return base / encoder
 
 
-def _read(folder: Path, home: Path, side: str) -> Vectors:
+@dataclass(frozen=True)
+class _Found:
+    """Vectors of corpus or queries, not checked yet."""
+
+    file: Path
+    values: Array
+    ids: Sequence[str]
+
+    @property
+    def width(self) -> int | None:
+        return int(self.values.shape[-1]) if self.values.ndim else None
+
+    def read(self) -> Vectors:
+        return Vectors.of(self.values, self.ids, name=str(self.file))
+
+
+def _find(folder: Path, home: Path, side: str, width: int | None = None) -> _Found:
     """The vectors of corpus or queries; where they bring no ids, those of the texts, row by row."""
     files = [home / f"{side}{suffix}" for suffix in READERS if (home / f"{side}{suffix}").is_file()]
     if len(files) != 1:
         found = ", ".join(sorted(entry.name for entry in home.iterdir())) or "nothing"
         raise DataError(f"{home}: expected one file {side} with {', '.join(READERS)}, found {len(files)} ({found})")
     values, ids = read_found(files[0])
+    if values.ndim == 2:
+        check_width(str(files[0]), values.shape[1], width)
     if ids is None:
         texts = existing(folder / f"{side}.jsonl")
         if texts is None:
-            raise DataError(f"{files[0]}: there are no ids: add {home / side}.ids with one id a line, or {folder / side}.jsonl")
-        ids = [identifier for identifier, _ in _entries(texts)]
+            raise DataError(f"{files[0]}: there are no ids: add {home / side}.ids with one id per line, or {folder / side}.jsonl")
+        ids = [identifier for identifier, _ in read_entries(texts)]
         if len(ids) != len(values):
             raise DataError(f"{files[0]}: {len(values)} vectors but {len(ids)} texts in {texts}: encode again, or add {home / side}.ids")
-    return Vectors.of(values, ids, name=str(files[0]))
+    return _Found(files[0], values, ids)
 
 
 def _has_no_queries(folder: Path, home: Path) -> bool:
@@ -109,11 +132,11 @@ def _encoding(home: Path) -> dict[str, Any]:
     try:
         stored = json.loads(file.read_bytes()) if file.is_file() else {}
     except ValueError as error:
-        raise DataError(f"{file}: this is no JSON: {error}") from None
+        raise DataError(f"{file}: not JSON: {error}") from None
     return {name: stored[name] for name in ("encoder", "fingerprint", "prompts") if name in stored} if isinstance(stored, dict) else {}
 
 
-def _entries(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_entries(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(id, entry) of each line of a .jsonl file of texts."""
     for number, line in lines(path):
         try:
@@ -135,7 +158,7 @@ def _settings(folder: Path) -> dict[str, bool]:
     try:
         stored = json.loads(file.read_bytes())
     except ValueError as error:
-        raise DataError(f"{file}: this is no JSON: {error}") from None
+        raise DataError(f"{file}: not JSON: {error}") from None
     for name in settings:
         value = stored.get(name, False) if isinstance(stored, dict) else None
         if not isinstance(value, bool):

@@ -21,11 +21,15 @@ import numpy as np
 from ..data import Qrels
 from ..errors import DataError, OptionError
 from ..types import Id, StrPath
-from .files import atomic_folder, existing
+from .files import existing
+from .folders import Kind, atomic_folder
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import read_qrels, write_qrels
 
 DEV = 0.15  # share of the train queries
+DATASET = Kind(
+    "a dataset folder", ".adawidth", "format", "adawidth-dataset", ("corpus.jsonl", "queries.jsonl", "qrels", "dataset.json", "embeddings")
+)
 
 
 @dataclass(frozen=True)
@@ -64,17 +68,17 @@ def prepare_collection(name: str, published: Published, out: StrPath, *, force: 
     """Writes a dataset folder with the texts and splits of a collection of the paper."""
     if name not in COLLECTIONS:
         raise OptionError(f"there is no collection {name!r}; there are {', '.join(COLLECTIONS)}")
-    _write(Path(out), COLLECTIONS[name](published), force)
+    _write(Path(out), COLLECTIONS[name](published), force, (published.folder, *published.questions, published.images))
 
 
 def gather_texts(
     out: StrPath, corpus: StrPath, queries: StrPath | None = None, columns: Columns | None = None, *, force: bool = False
 ) -> None:
     """Writes a dataset folder with the texts of any file or folder that `read_texts` reads; the columns are the corpus's."""
-    _write(Path(out), Prepared(read_texts(corpus, columns), None if queries is None else read_texts(queries)), force)
+    _write(Path(out), Prepared(read_texts(corpus, columns), None if queries is None else read_texts(queries)), force, (corpus, queries))
 
 
-def _write(out: Path, made: Prepared, force: bool) -> None:
+def _write(out: Path, made: Prepared, force: bool, inputs: Sequence[StrPath | None]) -> None:
     """The folder; where `out` holds these texts and labels already it stays, with the vectors in it, so that work can go on."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
@@ -83,8 +87,9 @@ def _write(out: Path, made: Prepared, force: bool) -> None:
         if out.exists() and all((out / file).is_file() and cmp(scratch / file, out / file, shallow=False) for file in files):
             return
         if out.exists() and not force:
-            raise OptionError(f"{out} exists and holds something else: choose another --out or add --force")
-        with atomic_folder(out, force=True) as building:
+            raise OptionError(f"{out} exists and holds something else: choose another path (--out), or replace it with force (--force)")
+        with atomic_folder(out, DATASET, force=force, inputs=inputs) as building:
+            (building / DATASET.mark).write_text(json.dumps({DATASET.field: DATASET.value}) + "\n")
             for file in files:
                 (building / file).parent.mkdir(exist_ok=True)
                 Path(scratch, file).rename(building / file)

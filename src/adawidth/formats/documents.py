@@ -1,11 +1,11 @@
-"""Documents on their way into an index: vectors in batches, with what is known of each document beside them.
+"""Readers that stream documents into an index: vectors in batches, with what is known of each document.
 
-A dataset folder, vector files and Parquet files are read as they are written, so that a million documents never stand in memory.
+Dataset folders, vector files and Parquet files are read while the index is written: a million documents are never in memory at once.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,11 @@ import numpy as np
 
 from ..data import BLOCK, Document, Vectors, unit
 from ..errors import DataError
-from .beir import load_dataset
-from .files import existing, lines
-from .vectors import ID_COLUMNS, pyarrow_modules, read_vectors
+from .beir import check_width, load_documents, read_entries
+from .files import existing
+from .vectors import ID_COLUMNS, pyarrow_modules, read_found
+
+log = logging.getLogger("adawidth")
 
 FIELDS = ("_id", "title", "text", "metadata")
 
@@ -46,10 +48,10 @@ def of_vectors(
     texts: Sequence[str] | None = None,
     metadata: Sequence[Mapping[str, Any]] | None = None,
 ) -> Source:
-    """Vectors with, where given, titles, texts and metadata, one a row."""
+    """Vectors with, where given, titles, texts and metadata, one per row."""
     for name, given in (("titles", titles), ("texts", texts), ("metadata", metadata)):
         if given is not None and len(given) != len(vectors):
-            raise DataError(f"{vectors.name}: {len(vectors)} vectors but {len(given)} {name}: give one a row, in row order")
+            raise DataError(f"{vectors.name}: {len(vectors)} vectors but {len(given)} {name}: give one per row, in row order")
 
     def known(row: int) -> Document:
         return Document(
@@ -62,21 +64,22 @@ def of_vectors(
     return Source(vectors.name, len(vectors), vectors.width, lambda: _batches(vectors, known))
 
 
-def of_dataset(path: Path, encoder: str | None = None) -> Source:
-    """The documents of a dataset folder, with what corpus.jsonl says of them where there is one."""
-    data = load_dataset(path, encoder)
-    return _described(data.documents, existing(path / "corpus.jsonl"))
+def of_dataset(path: Path, encoder: str | None = None, *, width: int | None = None) -> Source:
+    """The documents of a dataset folder, with what corpus.jsonl says of them where there is one. Other widths than `width` are refused."""
+    return _described(load_documents(path, encoder, width=width), existing(path / "corpus.jsonl"))
 
 
-def of_file(path: Path) -> Source:
+def of_file(path: Path, *, width: int | None = None) -> Source:
     """A .parquet file with a column of vectors, one of ids and, where there are, title, text and others as metadata; or any other
     file of vectors, with what a .jsonl file of the same name beside it says of the documents."""
     if path.suffix == ".parquet":
-        return _of_parquet(path)
-    vectors = read_vectors(path)
-    if isinstance(vectors.ids, range):
-        raise DataError(f"{path}: there are no ids: add {path.with_suffix('.ids').name} with one id a line")
-    return _described(vectors, existing(path.with_suffix(".jsonl")))
+        return _of_parquet(path, width)
+    values, ids = read_found(path)
+    if values.ndim == 2:
+        check_width(str(path), values.shape[1], width)
+    if ids is None:
+        raise DataError(f"{path}: there are no ids: add {path.with_suffix('.ids').name} with one id per line")
+    return _described(Vectors.of(values, ids, name=str(path)), existing(path.with_suffix(".jsonl")))
 
 
 def joined(sources: Sequence[Source]) -> Source:
@@ -102,31 +105,34 @@ def _described(vectors: Vectors, texts: Path | None) -> Source:
     def batches() -> Iterator[Batch]:
         entries = _entries(texts) if texts is not None else iter(())
         waiting: dict[str, Document] = {}
+        without: list[str] = []
 
         def known(row: int) -> Document:
             name = str(vectors.ids[row])
             while name not in waiting and (entry := next(entries, None)) is not None:
                 waiting[str(entry.id)] = entry
+            if name not in waiting:
+                without.append(name)
             return waiting.pop(name, None) or Document(name)
 
         yield from _batches(vectors, known)
+        if texts is not None and without:
+            log.warning("%s: says nothing of %d of %d documents, %r first", texts, len(without), len(vectors), without[0])
 
     return Source(vectors.name, len(vectors), vectors.width, batches)
 
 
 def _entries(path: Path) -> Iterator[Document]:
     """The documents of a .jsonl file: `_id`, `title`, `text`, and as metadata the object of this name and all other fields."""
-    for number, line in lines(path):
-        try:
-            entry = json.loads(line)
-            name = entry["_id"]
-            metadata = {**(entry.get("metadata") or {}), **{key: value for key, value in entry.items() if key not in FIELDS}}
-        except (ValueError, TypeError, KeyError):
-            raise DataError(f'{path}:{number}: expected {{"_id": …, "text": …}}, found {line[:80]!r}') from None
-        yield Document(str(name), str(entry.get("title") or ""), str(entry.get("text") or ""), metadata)
+    for name, entry in read_entries(path):
+        stated = entry.get("metadata") or {}
+        if not isinstance(stated, dict):
+            raise DataError(f"{path}: the metadata of {name!r} is {str(stated)[:80]}: expected an object")
+        metadata = {**stated, **{key: value for key, value in entry.items() if key not in FIELDS}}
+        yield Document(name, str(entry.get("title") or ""), str(entry.get("text") or ""), metadata)
 
 
-def _of_parquet(path: Path) -> Source:
+def _of_parquet(path: Path, expected: int | None) -> Source:
     arrow, parquet = pyarrow_modules()
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
@@ -148,7 +154,7 @@ def _of_parquet(path: Path) -> Source:
             for part in file.iter_batches(batch_size=BLOCK):
                 ids = [str(name) for name in part.column(identifier).to_pylist()]
                 values = _matrix(path, part.column(vector), start, width)
-                values = unit(values) if start else values  # what is said of lengths is said once
+                values = unit(values) if start else values  # the note on lengths comes once
                 width = values.shape[1]
                 rest = part.drop_columns([vector, identifier]).to_pylist()
                 yield Batch(Vectors.of(values, ids, name=str(path)), [_document(name, row) for name, row in zip(ids, rest, strict=True)])
@@ -158,6 +164,7 @@ def _of_parquet(path: Path) -> Source:
 
     first = next(file.iter_batches(batch_size=1, columns=[vector]), None)
     width = 0 if first is None else len(first.column(vector)[0])
+    check_width(str(path), width, expected)
     return Source(str(path), file.metadata.num_rows, width, batches)
 
 

@@ -1,11 +1,10 @@
-"""Files as such: lines with their numbers, gzip or not, and writing that leaves nothing half-done under a final name."""
+"""Plain files: numbered lines, gzipped or not, and files that appear whole or not at all."""
 
 from __future__ import annotations
 
 import errno
 import gzip
 import os
-import shutil
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from ..errors import DataError, OptionError
+from ..errors import DataError
 from ..types import StrPath
 
 
@@ -47,15 +46,15 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 def atomic_file(path: StrPath) -> Iterator[IO[bytes]]:
     """A file to write that takes its name, replacing what had it, only when the block has ended well."""
     path = Path(path)
-    building = _sibling(path)
-    with _written(path):
+    building = hidden_name(path)
+    with written(path):
         try:
             with building.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(building, path)
-            _sync(path.parent)
+            sync(path.parent)
         finally:
             building.unlink(missing_ok=True)
 
@@ -70,69 +69,28 @@ def write_lines(path: StrPath, text: Iterable[str]) -> None:
             file.writelines(f"{line}\n".encode() for line in text)
 
 
-@contextmanager
-def atomic_folder(path: StrPath, force: bool = False) -> Iterator[Path]:
-    """An empty folder to fill that becomes `path` only when the block has ended well.
-
-    A `path` that exists is refused without `force`; with it, it is replaced, and stays as it was if anything fails.
-    """
-    path = Path(path)
-    if os.path.lexists(path) and not force:
-        raise OptionError(f"{path} exists: choose another --out or add --force")
-    building = _sibling(path)
-    with _written(path):
-        try:
-            building.parent.mkdir(parents=True, exist_ok=True)
-            building.mkdir()
-            yield building
-            for folder, _, files in os.walk(building):
-                for name in files:
-                    _sync(Path(folder, name))
-                _sync(Path(folder))
-            _swap(building, path)
-            _sync(building.parent)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
-
-
-def _swap(building: Path, path: Path) -> None:
-    """Renames `building` to `path`; what stood there is removed only after that."""
-    if not os.path.lexists(path):
-        building.rename(path)
-        return
-    former = _sibling(path)
-    path.rename(former)
-    try:
-        building.rename(path)
-    except BaseException:
-        former.rename(path)
-        raise
-    if former.is_dir() and not former.is_symlink():
-        shutil.rmtree(former)
-    else:
-        former.unlink()
-
-
-def _sibling(path: Path) -> Path:
+def hidden_name(path: Path) -> Path:
     """A hidden name in the same folder, and so on the same disk, that nothing has."""
     absolute = Path(os.path.abspath(path))
     return absolute.with_name(f".{absolute.name}.{uuid.uuid4().hex}.tmp")
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[None]:
+def written(path: Path) -> Iterator[None]:
     """Turns what the system says while `path` is written into one line."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, None):  # NumPy's short writes carry no number
-            reason = "the disk is full: free some space or choose another --out"
+            reason = "the disk is full: free some space, or choose another path (--out)"
+        elif isinstance(error, FileExistsError):  # a parent that is to be made
+            reason = f"{error.filename} is a file: choose another path (--out)"
         else:
-            reason = f"{error.strerror or error}: choose another --out"
+            reason = f"{error.strerror or error}: choose another path (--out)"
         raise DataError(f"{path}: not written, {reason}") from error
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Waits until the disk has this file, or this folder's entries."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -112,7 +112,7 @@ def _column(
     found = next((name for name in ((asked,) if asked else usual) if name in row), None)
     if found is None and (asked or needed):
         expected = repr(asked) if asked else f"one of {', '.join(usual)}"
-        raise DataError(f"{path}: expected a column {expected}, found {', '.join(map(str, row)) or 'none'}: choose one with {option}")
+        raise DataError(f"{path}: expected a column {expected}, found {', '.join(map(str, row)) or 'none'}: choose one ({option})")
     return found
 
 

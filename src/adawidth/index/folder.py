@@ -1,9 +1,9 @@
 """IndexFolder: an index folder, searched and changed. It survives what a machine does to it: see commit.py and docs/index.md.
 
-    manifest.sqlite    which segments there are, what is removed, what documents say: one transaction a commit
-    *.segment          rows, codes and lengths of documents; written once
-    model/             a copy of the model that the index was made with
-    lock               held by the one writer
+manifest.sqlite    which segments there are, what is removed, what documents say: one transaction a commit
+*.segment          rows, codes and lengths of documents; written once
+model/             a copy of the model that the index was made with
+lock               held by the one writer
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..artifact import read_model
+from ..artifact import FORMAT, read_model
 from ..data import BLOCK, Vectors
 from ..errors import AdaWidthError, ArtifactError, DataError, OptionError
-from ..formats import atomic_folder
+from ..formats import Kind, atomic_folder
 from ..formats.documents import Source
 from ..progress import Tick, progress
 from ..rotation import Rotation
@@ -29,6 +29,7 @@ from ..stages import Store, Written
 from ..stages.backend import listed
 from ..stages.memory import twins
 from ..types import F16, Id, Rows, StrPath
+from .store import lock
 from .store.commit import Change, change
 from .store.manifest import FILE, Manifest, Settings, log_length, settle
 from .store.segment import Entry, MissingSegment, Segment
@@ -38,6 +39,7 @@ from .view import View
 log = logging.getLogger("adawidth")
 
 MODEL = "model"
+INDEX = Kind("an index folder", f"{MODEL}/config.json", "format", FORMAT, (f"{FILE}*", "*.segment", lock.FILE, "aside"), lock=lock.held)
 STORAGES = ("auto", "flat", "int8", "pq4", "ivf")
 SEED = 0  # of the codes
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
@@ -200,7 +202,7 @@ class IndexFolder(Store):
         """A copy of the index as this object sees it, checked through and through, whatever is written meanwhile."""
         view = self.view
         view.manifest.check()
-        with atomic_folder(path, force=force) as folder, progress("copying", len(view.segments)) as tick:
+        with atomic_folder(path, INDEX, force=force, inputs=[self.path]) as folder, progress("copying", len(view.segments)) as tick:
             for segment in view.segments:
                 segment.check()
                 (folder / segment.entry.name).write_bytes(segment.bytes())

@@ -17,6 +17,7 @@ from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.documents import Source, of_vectors
 from ..index import IndexFolder
+from ..index.folder import INDEX
 from ..index.rescore import get_ready
 from ..policies.base import LADDER
 from ..policies.select import Policies, part_of
@@ -160,7 +161,7 @@ class AdaWidth:
             return Index(self, store)
         model = self if keep is None else self._cut(keep)
         targets = [policies.taper.target for policies in (model.policies, *(task.policies for task in model.tasks.values()))]
-        with atomic_folder(path, force=force) as folder:
+        with atomic_folder(path, INDEX, force=force) as folder:
             model.save(folder / "model")
             start, target = model.policies.choose().start, min(targets)
             index = IndexFolder.create(
@@ -254,9 +255,7 @@ def _taught(
     return data.learning(labels=labels, seed=seed), data.origin
 
 
-def _learning(
-    documents: Vectors, queries: Any, qrels: QrelsLike, dev: QrelsLike, labels: bool | None, seed: int
-) -> Learning:
+def _learning(documents: Vectors, queries: Any, qrels: QrelsLike, dev: QrelsLike, labels: bool | None, seed: int) -> Learning:
     """Train and dev queries from arrays; queries named by `dev` choose, all others teach."""
     if queries is None:
         if qrels is not None:

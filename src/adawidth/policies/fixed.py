@@ -20,7 +20,7 @@ class Fixed:
 
     def __post_init__(self) -> None:
         if self.width < self.start:
-            raise OptionError(f"width {self.width} is below the start width {self.start}: lower --start")
+            raise OptionError(f"width {self.width} is below the start width {self.start}: ask for a larger width, or a smaller start")
 
     @property
     def reach(self) -> int:

@@ -55,7 +55,7 @@ def dataset_facts(path: Path) -> dict[str, Any]:
     encoders = encoders_in(path)
     if not encoders:
         raise DataError(f"{path / 'embeddings'}: there are no vectors in it")
-    loaded = [load_dataset(path, encoder) for encoder in encoders]
+    loaded = [load_dataset(path, encoder, skip_unknown=True) for encoder in encoders]
     return {
         "kind": "dataset",
         "dataset": loaded[0].name,

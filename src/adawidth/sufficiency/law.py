@@ -275,7 +275,7 @@ class WidthLaw:
         raise DataError(
             f"{self.facts['dataset']}: at full width at most {100 * highest:.0f} % of the {len(self.required)} relevant documents are in "
             f"the top {self.required.depths[-1]} of the smallest corpus, so the {self.quantile:g} quantile of the required width is finite "
-            f"in {int(self.defined.sum())} of {self.defined.size} cells, too few for a law: ask for a lower --quantile"
+            f"in {int(self.defined.sum())} of {self.defined.size} cells, too few for a law: ask for a lower quantile (--quantile)"
         )
 
 

@@ -142,7 +142,7 @@ def corpus_sizes(documents: int, smallest: int = SMALLEST, name: str = "document
     if len(sizes) < SIZES:
         raise DataError(
             f"{name}: {documents} documents make {len(sizes) if documents >= smallest else 0} of the {SIZES} corpus sizes that are needed, "
-            f"each half of the next and none below {smallest}: add documents (at least {smallest << (SIZES - 1)}) or lower --smallest"
+            f"each half of the next and none below {smallest}: have {smallest << (SIZES - 1)} documents, or lower smallest (--smallest)"
         )
     return np.array(sizes[::-1], np.int64)
 

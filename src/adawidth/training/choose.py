@@ -80,7 +80,7 @@ def choose_rotation(
     if recipe == "kyfan":
         return Choice(closed[-1], tuple(closed), "as asked")
     recipes = [PAPER] if recipe == "paper" else list(LABELLED if task.labelled else UNLABELLED)
-    recipes = [replace(r, reflections=reflections or r.reflections, widths=widths or r.widths) for r in recipes]
+    recipes = [replace(r, reflections=r.reflections if reflections is None else reflections, widths=widths or r.widths) for r in recipes]
     if recipe == "paper":
         trials = [*closed, *_learned(recipes, closed, task, seed)]
         return Choice(trials[-1], tuple(trials), "as asked")
@@ -186,7 +186,7 @@ def _trails(trial: Trial, other: Trial) -> bool:
 def _without_queries(pool: Learning, pca: Rotation, recipe: str) -> Choice:
     if recipe not in ("auto", "pca", "identity"):
         found = f"{len(pool.train)} and {len(pool.dev)}"
-        raise OptionError(f"the recipe {recipe} needs train and dev queries, there are {found}: use --recipe pca")
+        raise OptionError(f"the recipe {recipe} needs train and dev queries, there are {found}: use the recipe pca (--recipe)")
     rotation = Rotation.identity(pca.width) if recipe == "identity" else pca
     reason = "There are no queries: PCA needs none, but nothing says how good it is here; a few hundred queries would."
     log.warning("%s", reason)
