@@ -29,7 +29,7 @@ from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.training.pool import sample
 from adawidth.training.query_map import MEASURE
-from adawidth.training.taper import fit_taper
+from adawidth.training.taper import RotatedQueries, fit_taper
 from models import fitted
 
 RESULTS = Path(__file__).parent / "results" / "query_map.json"
@@ -133,8 +133,8 @@ def dense(data: Dataset, seed: int) -> dict[str, Any]:
         return MemoryBackend(Vectors(encoded, documents.ids, documents.name), Rotation.identity(width))
 
     train, dev, queries = (method.encode(part.vectors.all(), "query", width) for part in (pool.train, pool.dev, test))
-    own = {"calibration_own": pool.train.own, "own": pool.dev.own}
-    taper = fit_taper(indexed(pool.documents), train, dev, pool.dev.judged, **own, target=width)
+    asked = RotatedQueries(train, pool.train.own), RotatedQueries(dev, pool.dev.own, pool.dev.judged)
+    taper = fit_taper(indexed(pool.documents), *asked, target=width)
     seconds, index = time.perf_counter() - begun, indexed(data.documents)
     hits = {"64": exhaustive(index, queries, 64, MEASURE.k, test.own), "full": exhaustive(index, queries, width, MEASURE.k, test.own)}
     for budget in BUDGETS[data.name]:

@@ -9,9 +9,9 @@ import pytest
 from adawidth import AdaWidth, Dataset, Qrels, Vectors
 from adawidth.errors import DataError, LeakError, OptionError
 from adawidth.rotation import Rotation
-from adawidth.training import choose
+from adawidth.training import choose, rotation
 from adawidth.training.recipes import LABELLED, UNLABELLED, Recipe
-from adawidth.training.rotation import Learned
+from adawidth.training.rotation import LearnedRotation
 from adawidth.training.task import Task, mean
 
 
@@ -55,14 +55,14 @@ def test_a_learned_rotation_that_is_worse_on_dev_does_not_ship(
     collection: Dataset, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ruinous = Recipe("ruinous", start="identity", shared=6, steps=20, rate=3.0)
-    learn = choose.learn
+    learn = rotation.learn
 
-    def without_early_stopping(recipe: Recipe, start: Rotation, task: Task, *further: Any, **options: Any) -> Learned:
+    def without_early_stopping(recipe: Recipe, start: Rotation, task: Task, *further: Any, **options: Any) -> LearnedRotation:
         found = learn(recipe, start, task, *further, **options)
         return replace(found, rotation=type(start).random(task.width, 5))
 
     monkeypatch.setattr(choose, "LABELLED", (ruinous,))
-    monkeypatch.setattr(choose, "learn", without_early_stopping)
+    monkeypatch.setattr(rotation, "learn", without_early_stopping)
     model = AdaWidth.fit(collection)
     assert model.record["chosen"] in ("identity", "pca", "kyfan")
     assert "No learned rotation was better on dev" in model.record["reason"]
@@ -71,14 +71,14 @@ def test_a_learned_rotation_that_is_worse_on_dev_does_not_ship(
 
 def test_what_ships_has_learned_from_train_and_dev_together(collection: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int | None, np.ndarray]] = []
-    learn = choose.learn
+    learn = rotation.learn
 
-    def watched(recipe: Recipe, start: Rotation, task: Task, *further: Any, **options: Any) -> Learned:
+    def watched(recipe: Recipe, start: Rotation, task: Task, *further: Any, **options: Any) -> LearnedRotation:
         found = learn(recipe, start, task, *further, **options)
         asked.append((len(task.queries), options.get("until"), found.rotation.matrix))
         return found
 
-    monkeypatch.setattr(choose, "learn", watched)
+    monkeypatch.setattr(rotation, "learn", watched)
     model = AdaWidth.fit(collection)
     chosen = next(trial for trial in model.record["trials"] if trial["recipe"] == model.record["chosen"])
     queries, until, matrix = asked[-1]

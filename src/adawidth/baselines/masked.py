@@ -22,8 +22,7 @@ from ..stages.loop import exhaustive
 from ..stages.memory import twins
 from ..training.candidates import Candidates, nearest
 from ..training.pool import sample
-from ..training.rotation import LOOKED_AT
-from ..training.task import frozen_top
+from ..training.task import DEV_QUERIES, evenly, frozen_top
 from ..types import F32, Mask, Rows
 from .base import DEPTH, documents_of, fitted
 from .descent import WIDTHS
@@ -51,7 +50,7 @@ class Asked:
     def on_dev(cls, learning: Learning, seed: int) -> Asked:
         """What choices are made by. Without labels the frozen first document stands in for the relevant one."""
         pool = sample(learning, seed)
-        dev = pool.dev.select(np.unique(np.linspace(0, len(pool.dev) - 1, min(LOOKED_AT, len(pool.dev))).astype(np.int64)))
+        dev = pool.dev.select(evenly(len(pool.dev), DEV_QUERIES))
         if dev.judged is None:
             dev = replace(dev, judged=frozen_top(dev.vectors.all(), pool.documents.all(), 1, dev.own))
         return cls.of(pool.documents, dev)

@@ -99,7 +99,7 @@ class UnsupervisedMatryoshkaAdaptor(MatryoshkaAdaptor):
 def _network(ground: Ground, course: Course, neighbourhoods: Neighbourhoods, seed: int) -> Network:
     """f after the first stage and, where there are labels, the second."""
     network, rng, labelled = Network(ground.task.width, seed), np.random.default_rng(seed), ground.task.labelled
-    descend = partial(course.descend, list(network.parameters()), look=lambda: ground.look(network.adapt))
+    descend = partial(course.descend, list(network.parameters()), evaluate=lambda: ground.evaluate(network.adapt))
     corpora = neighbourhoods.draws(rng)
     descend(partial(_kept, network, ground.widths), batches=corpora, steps=ground.steps // (2 if labelled else 1))
     if labelled:

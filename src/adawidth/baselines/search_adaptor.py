@@ -88,5 +88,5 @@ def _network(ground: Ground, course: Course, width: int, setting: Setting, steps
 
     weights = [*network.parameters(), *(predictor.parameters() if weight else ())]
     batches = ground.batches(np.random.default_rng(seed))
-    course.descend(weights, loss, lambda: ground.look(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
+    course.descend(weights, loss, lambda: ground.evaluate(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
     return network

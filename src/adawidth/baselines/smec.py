@@ -23,7 +23,6 @@ from torch.nn import functional
 from ..data import Learning, unit
 from ..rotation import Rotation
 from ..training.pool import sample
-from ..training.rotation import LOOKED_AT
 from ..training.task import Task
 from ..types import F32, I64, Floats
 from .base import Encoding, Role, Rotated, fitted
@@ -152,7 +151,7 @@ def learned_steps(ground: Ground, course: Course, *, mapped: bool, seed: int) ->
     widths = step_widths(ground.task.width)
     for before, width in pairwise(widths):
         task = carrying(ground.task, steps)
-        here = replace(ground, task=task, looked_at=task.without_dev_beyond(LOOKED_AT))
+        here = replace(ground, task=task, evaluated=task.without_dev_beyond())
         steps.append(StepInTraining(here, before, width, STEPS // (len(widths) - 1), mapped=mapped, seed=seed).learn(course))
     return steps
 
@@ -172,7 +171,7 @@ class StepInTraining:
     def learn(self, course: Course) -> Step:
         """The step where the descent leaves it."""
         weights = [weight for weight in (self.change, self.bias, self.logits) if weight.requires_grad]
-        course.descend(weights, self.loss, self.look, self.ground.batches(self.rng), steps=self.steps, rate=RATE)
+        course.descend(weights, self.loss, self.evaluate, self.ground.batches(self.rng), steps=self.steps, rate=RATE)
         return self.step()
 
     def step(self) -> Step:
@@ -181,10 +180,10 @@ class StepInTraining:
         order = torch.argsort(self.logits.detach(), descending=True, stable=True)
         return Step(matrix.numpy(), bias.numpy(), order.numpy(), self.width)
 
-    def look(self) -> float:
+    def evaluate(self) -> float:
         """nDCG@10 on dev at the width of what goes on."""
         step = self.step()
-        return self.ground.look(lambda rows: step.apply(rows[:, : self.before]), widths=(self.width,))
+        return self.ground.evaluate(lambda rows: step.apply(rows[:, : self.before]), widths=(self.width,))
 
     def loss(self, batch: Batch) -> Tensor:
         """Rank losses before and after the choice, and how far cosines after it are from frozen ones."""

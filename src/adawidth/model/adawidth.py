@@ -66,11 +66,15 @@ class AdaWidth:
         labels also teach a query map over the rotation, as the default task: better answers where labels abound, for mapped
         queries other scores than the frozen ones.
         """
-        from ..training.fit import fit_model  # torch loads only here
-        from ..training.refit import check_labels, learn_task
+        from ..training.extras import require
+        from ..training.fit import fit_model
 
+        if query_map:
+            require("torch")
         learning, origin = _taught(data, queries, qrels, dev, labels, seed)
         if query_map:
+            from ..training.refit import check_labels, learn_task
+
             check_labels(learning)
         fitted = fit_model(learning, recipe=recipe, reflections=reflections, widths=widths, seed=seed)
         seen, tasks = frozenset(learning.documents.ids[row] for row in learning.positives.tolist()), {}
@@ -104,7 +108,10 @@ class AdaWidth:
         The rotation stays, and with it every index made with this model. Grades weigh a query's relevant documents; those
         of 0 or below are negatives. What is learned is chosen on dev: without a clear gain the map is the rotation alone.
         """
-        from ..training.refit import learn_task  # torch loads only here
+        from ..training.extras import require
+
+        require("torch")
+        from ..training.refit import learn_task
 
         check_name(task)
         learning, origin = _taught(data, queries, qrels, dev, True, seed)

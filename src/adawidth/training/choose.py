@@ -15,10 +15,10 @@ from ..errors import OptionError
 from ..progress import progress
 from ..rotation import Rotation
 from ..types import F64
+from .extras import installed, require
 from .kyfan import best_kyfan, margin_matrix
 from .pool import together
 from .recipes import CLOSED_FORMS, LABELLED, PAPER, UNLABELLED, Recipe
-from .rotation import learn
 from .task import Curve, Task, mean
 
 RECIPES = ("auto", "paper", *CLOSED_FORMS)
@@ -56,6 +56,14 @@ class Choice:
     reason: str
 
 
+def check_recipe(recipe: str) -> None:
+    """Refuses an unknown recipe, and one that only learns where PyTorch is not installed."""
+    if recipe not in RECIPES:
+        raise OptionError(f"there is no recipe {recipe!r}; there are {', '.join(RECIPES)}")
+    if recipe == "paper":
+        require("torch")
+
+
 def choose_rotation(
     pool: Learning,
     moment: F64,
@@ -66,8 +74,6 @@ def choose_rotation(
     seed: int = 0,
 ) -> Choice:
     """Tries what the recipe names on the pooled task and takes the best on dev. `moment` is the documents' second moment."""
-    if recipe not in RECIPES:
-        raise OptionError(f"there is no recipe {recipe!r}; there are {', '.join(RECIPES)}")
     pca = Rotation.principal(moment, "pca")
     if not len(pool.train) or not len(pool.dev):
         return _without_queries(pool, pca, recipe)
@@ -79,6 +85,8 @@ def choose_rotation(
     closed = _closed_forms(task, moment, pca, seed)
     if recipe == "kyfan":
         return Choice(closed[-1], tuple(closed), "as asked")
+    if recipe == "auto" and not installed("torch"):
+        return _without_torch(closed)
     recipes = [PAPER] if recipe == "paper" else list(LABELLED if task.labelled else UNLABELLED)
     recipes = [replace(r, reflections=reflections or r.reflections, widths=widths or r.widths) for r in recipes]
     if recipe == "paper":
@@ -97,6 +105,8 @@ def made_again(trial: Trial, pool: Learning, moment: F64, seed: int = 0) -> Rota
     closed = {form.name: form.rotation for form in _closed_forms(task, moment, Rotation.principal(moment, "pca"), seed)}
     if trial.recipe is None:
         return closed[trial.name]
+    from .rotation import learn
+
     return learn(trial.recipe, closed[trial.recipe.start], task, seed, until=trial.step).rotation
 
 
@@ -104,6 +114,8 @@ def learned_from_all(trial: Trial, pool: Learning, seed: int = 0) -> Rotation:
     """A learned trial's rotation learned once more, for as many steps, from train and dev queries together."""
     assert trial.recipe is not None
     assert trial.start is not None
+    from .rotation import learn
+
     task = _task(replace(pool, train=together(pool.train, pool.dev)), paper=False)
     return learn(trial.recipe, trial.start, task, seed, until=trial.step).rotation
 
@@ -129,12 +141,14 @@ def _learned(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) 
     if usable < FEWEST_QUERIES:
         log.warning("%d usable train queries, learning by gradient needs %d: only closed forms were tried", usable, FEWEST_QUERIES)
         return []
+    from .rotation import learn  # PyTorch loads only here
+
     starts = {trial.name: trial.rotation for trial in closed}
     trials = []
-    with progress("learning rotations", sum(r.steps for r in recipes)) as tick:
+    with progress("learning rotations", sum(r.steps for r in recipes)) as advance:
         for recipe in recipes:
-            learned = learn(recipe, starts[recipe.start], task, seed, tick)
-            tick(recipe.steps - learned.steps)
+            learned = learn(recipe, starts[recipe.start], task, seed, advance)
+            advance(recipe.steps - learned.steps)
             curve = task.dev_curve(learned.rotation)
             start, detail = starts[recipe.start], f"from {recipe.start}"
             trials.append(Trial(recipe.name, learned.rotation, curve, recipe, start, learned.step, learned.steps, detail))
@@ -172,6 +186,12 @@ def _closed_form(chosen: Trial, trials: list[Trial]) -> Choice:
     reason = f"No learned rotation was better on dev than {chosen.name}, so that one ships."
     log.warning("%s", reason)
     return Choice(chosen, tuple(trials), reason)
+
+
+def _without_torch(closed: list[Trial]) -> Choice:
+    reason = "PyTorch is not installed: only closed-form rotations were tried (pip install 'adawidth[train]' to learn one)."
+    log.warning("%s", reason)
+    return Choice(max(closed, key=lambda trial: mean(trial.curve)), tuple(closed), reason)
 
 
 def _trails(trial: Trial, other: Trial) -> bool:

@@ -19,11 +19,12 @@ from ..policies.select import Policies
 from ..rotation import Rotation, second_moment
 from ..stages import MemoryBackend
 from ..types import F64
-from .choose import Choice, choose_rotation, learned_from_all, made_again
+from .choose import Choice, check_recipe, choose_rotation, learned_from_all, made_again
 from .examples import Examples, examples
+from .extras import router_possible
 from .pool import sample
 from .router import fit_router
-from .taper import fit_taper
+from .taper import RotatedQueries, fit_taper
 
 AGAIN = "The rotation that ships was then learned once more, from train and dev queries together: dev figures are from before."
 ROUTER_SHARE = 0.3  # of the train queries teach the router, with a rotation that has not seen them
@@ -54,16 +55,18 @@ def fit_model(
     """
     if widths is not None and not all(1 <= m <= learning.documents.width for m in widths):
         raise OptionError(f"widths {list(widths)} are not all between 1 and the encoder width {learning.documents.width}")
+    check_recipe(recipe)
+    router = router and router_possible()
     trained = None if widths is None else tuple(sorted(set(widths)))
     pool = sample(learning, seed)
     moment = second_moment(learning.documents, seed=seed)
     choice = choose_rotation(pool, moment, recipe=recipe, reflections=reflections, widths=trained, seed=seed)
     rotation = choice.chosen.rotation
     index = MemoryBackend(pool.documents, rotation)
-    train, dev = (rotation.apply(part.vectors.all()) for part in (pool.train, pool.dev))
+    train, dev = (RotatedQueries.of(part, rotation) for part in (pool.train, pool.dev))
     taught = pool.labelled and choice.chosen.name not in ("identity", "pca")
     target = None if taught else rotation.width  # a rotation that labels did not teach aims at the frozen ranking
-    taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
+    taper = fit_taper(index, train, dev, target=target)
     routed = _router(pool, choice, moment, index, seed) if router and len(pool.train) and len(pool.dev) else None
     again = recipe == "auto" and taught and choice.chosen.recipe is not None
     record = {

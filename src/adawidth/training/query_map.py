@@ -25,9 +25,10 @@ from ..progress import Tick
 from ..rotation import QueryMap, Rotation
 from ..types import F32, Rows
 from .candidates import SCORES, Candidates
+from .descent import descend, endless_batches
 from .fused import prefix_objective
-from .rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, imagine, warm_cosine
-from .task import DEPTH, Curve, Task, mean
+from .rotation import imagine
+from .task import DEPTH, DEV_QUERIES, Curve, Task, mean
 
 WIDTHS = (32, 64, 128, 256)  # and the encoder width
 TAUGHT_WIDTHS = (32, 64, 96, 128, 192, 256)  # over a rotation that labels taught, which is best well below the encoder width
@@ -135,8 +136,8 @@ class Lesson:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """What was found (nothing if no look at dev was better than the start) and the step it was taken at."""
+class LearnedMap:
+    """What was found (nothing if no evaluation on dev was better than the start) and the step it was taken at."""
 
     change: Change | None
     step: int
@@ -144,38 +145,23 @@ class Learned:
 
 
 def learn(
-    recipe: MapRecipe, lesson: Lesson, seed: int = 0, tick: Tick = lambda steps=1, note="": None, *, until: int | None = None
-) -> Learned:
-    """Gradient descent from the rotation alone to the best look at dev, or, without a look, to the step `until`.
-
-    Budgets are counted in steps, so that a seed gives the same map.
-    """
+    recipe: MapRecipe, lesson: Lesson, seed: int = 0, advance: Tick | None = None, *, until: int | None = None
+) -> LearnedMap:
+    """Gradient descent from the rotation alone to the best evaluation on dev, or, without one, to the step `until`."""
     task, rng = lesson.task, np.random.default_rng(seed)
     weights = _start(task.width, recipe.low_rank, seed)
-    optimiser = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
-    best, best_at, best_score = None, 0, judged(lesson.dev_curve(most=LOOKED_AT)) if until is None else 0.0
     batches = endless_batches(task.candidates.usable(), recipe.batch, rng)
-    step = 0
-    for step in range(1, recipe.steps + 1):
-        loss = _loss(recipe, lesson, next(batches), queries, documents, weights, rng)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(weights, CLIP)
-        optimiser.step()
-        schedule.step()
-        tick()
-        if step == until:
-            return Learned(_change(weights), step, step)
-        if until is None and (step % LOOK == 0 or step == recipe.steps):
-            found = _change(weights)
-            score = judged(lesson.dev_curve(found, most=LOOKED_AT))
-            if score > best_score:
-                best, best_at, best_score = found, step, score
-            elif step - best_at >= PATIENCE * LOOK:
-                break
-    return Learned(best, best_at, step)
+    found = descend(
+        weights,
+        lambda: _loss(recipe, lesson, next(batches), queries, documents, weights, rng),
+        lambda: judged(lesson.dev_curve(_change(weights), most=DEV_QUERIES)),
+        steps=recipe.steps,
+        rate=recipe.rate,
+        until=until,
+        advance=advance,
+    )
+    return LearnedMap(_change(weights) if found.step else None, found.step, found.steps)
 
 
 def judged(curve: Curve) -> float:

@@ -28,11 +28,12 @@ from ..stages import MemoryBackend
 from ..tasks import TaskMap
 from ..types import F64
 from .examples import Examples, examples
+from .extras import router_possible
 from .fit import ROUTER_SHARE
 from .pool import sample, together
 from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, TAUGHT_RECIPES, Change, Lesson, MapRecipe, counted, judged, learn
 from .router import fit_router
-from .taper import fit_taper
+from .taper import RotatedQueries, fit_taper
 from .task import Curve
 
 TOLERANCE = 0.01  # nDCG on dev by which a map, less a standard error, may be behind the rotation alone
@@ -76,6 +77,7 @@ def learn_task(
         widths = f"{learning.documents.width} wide, the model {rotation.width}"
         raise DataError(f"{learning.documents.name}: vectors are {widths}: use the encoder the model was fitted for (--encoder)")
     check_labels(learning)
+    router = router and router_possible()
     pool = sample(learning, seed)
     taught, under = chosen_under is not None, chosen_under or rotation
     lesson = Lesson.of(pool, under, taught=taught)
@@ -158,10 +160,10 @@ def _learned(lesson: Lesson, recipes: Sequence[MapRecipe], seed: int) -> list[Tr
         log.warning("%d usable train queries, a query map needs %d", usable, FEWEST_QUERIES)
         return []
     trials = []
-    with progress("learning query maps", sum(recipe.steps for recipe in recipes)) as tick:
+    with progress("learning query maps", sum(recipe.steps for recipe in recipes)) as advance:
         for recipe in recipes:
-            found = learn(recipe, lesson, seed, tick)
-            tick(recipe.steps - found.steps)
+            found = learn(recipe, lesson, seed, advance)
+            advance(recipe.steps - found.steps)
             if found.change is not None:
                 for strength in STRENGTHS:
                     curve = lesson.dev_curve(found.change, strength)
@@ -176,9 +178,9 @@ def _policies(pool: Learning, rotation: Rotation, chosen: Trial, seed: int, *, t
     """
     assert chosen.change is not None
     index, query_map = MemoryBackend(pool.documents, rotation), chosen.change.fold(rotation, chosen.strength)
-    train, dev = (query_map.apply(part.vectors.all()) for part in (pool.train, pool.dev))
+    train, dev = (RotatedQueries.of(part, query_map) for part in (pool.train, pool.dev))
     target = None if taught else _target(chosen.curve)
-    taper = fit_taper(index, train, dev, pool.dev.judged, calibration_own=pool.train.own, own=pool.dev.own, target=target)
+    taper = fit_taper(index, train, dev, target=target)
     routed = _router(pool, rotation, index, query_map, chosen, seed, taught=taught) if router else None
     return Policies(rotation.width, taper, routed)
 

@@ -10,11 +10,12 @@ from ..data import Judged, Learning, unit
 from ..kernels.topk import top_k
 from ..metrics import Measure, evaluate
 from ..rotation import Rotation
-from ..types import F32, F64, I64
+from ..types import F32, F64, I64, Rows
 from .candidates import Candidates, nearest
 
 DEV_WIDTHS = (32, 48, 64, 96, 128, 192, 256)
 DEPTH = 10
+DEV_QUERIES = 500  # dev queries ranked at each evaluation during training, at most
 
 Curve = dict[int, F64]  # width -> nDCG@10 of every dev query
 
@@ -50,9 +51,9 @@ class Task:
         """The encoder width D."""
         return int(self.documents.shape[1])
 
-    def without_dev_beyond(self, most: int) -> Task:
-        """The same task with at most so many dev queries (evenly spaced): for the looks during training."""
-        pick = np.unique(np.linspace(0, len(self.dev) - 1, min(most, len(self.dev))).astype(np.int64))
+    def without_dev_beyond(self, most: int = DEV_QUERIES) -> Task:
+        """The same task with at most so many dev queries: for the evaluations during training."""
+        pick = evenly(len(self.dev), most)
         return replace(self, dev=self.dev[pick], dev_judged=self.dev_judged.select(pick), dev_own=self.dev_own[pick])
 
     def dev_curve(self, rotation: Rotation, widths: tuple[int, ...] = DEV_WIDTHS) -> Curve:
@@ -69,6 +70,11 @@ class Task:
             scores[own, self.dev_own[own]] = -np.inf
             curve[m] = evaluate([measure], top_k(scores, ranks, DEPTH), self.dev_judged)[str(measure)]
         return curve
+
+
+def evenly(count: int, most: int) -> Rows:
+    """At most so many of `count` rows, evenly spaced."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
 def frozen_top(queries: F32, documents: F32, k: int, own: I64) -> Judged:
