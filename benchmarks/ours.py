@@ -11,6 +11,7 @@ import synthetic
 from adawidth import AdaWidth, Rotation, Vectors
 from adawidth.model import Searcher
 from adawidth.policies.select import Policies
+from adawidth.record import Record
 from adawidth.stages import MemoryBackend
 from adawidth.training.taper import RotatedQueries, fit_taper
 from turns import recall
@@ -28,7 +29,7 @@ def fitted(vectors: synthetic.Vectors) -> AdaWidth:
     index = MemoryBackend(Vectors.of(rows), rotation)
     train, dev = RotatedQueries(vectors.others[:200]), RotatedQueries(vectors.others[200:])
     taper = fit_taper(index, train, dev, target=rotation.width, starts=(START,))
-    return AdaWidth(rotation, Policies(rotation.width, taper, None), {})
+    return AdaWidth(rotation, Policies(rotation.width, taper, None), Record())
 
 
 class Ours:

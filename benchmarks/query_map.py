@@ -88,11 +88,11 @@ def figures(data: Dataset, rotation: str, seed: int) -> dict[str, Any]:
     seconds = time.perf_counter() - begun
     record = refitted.tasks["default"].record
     return {
-        "chosen": record["chosen"],
-        "strength": record["strength"],
-        "target_width": record["target_width"],
+        "chosen": record.chosen,
+        "strength": record.strength,
+        "target_width": record.target_width,
         "refit_seconds": round(seconds, 1),
-        "settings_tried": len({trial["recipe"] for trial in record["trials"]}) - 1,
+        "settings_tried": len({trial.recipe for trial in record.trials}) - 1,
         **measured(refitted, data, BUDGETS[data.name]),
     }
 
@@ -114,7 +114,7 @@ def curve(data: Dataset, model: AdaWidth, count: int, seed: int) -> dict[str, An
     budget = BUDGETS[data.name][1]
     point = evaluate(refitted, part, widths=["full"], measures=[NDCG], budget=budget)
     frozen = point["frozen"].per_query[NDCG]
-    cell = {"chosen": record["chosen"], "strength": record["strength"], "frozen": round(float(frozen.mean()), 4)}
+    cell = {"chosen": record.chosen, "strength": record.strength, "frozen": round(float(frozen.mean()), 4)}
     for width in ("full", "auto"):
         gain = point[width].per_query[NDCG] - frozen
         error = float(gain.std(ddof=1) / np.sqrt(len(gain)))

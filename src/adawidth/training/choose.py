@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
+from .. import record
 from ..data import Learning
 from ..errors import OptionError
 from ..progress import progress
@@ -19,7 +19,7 @@ from .extras import installed, require
 from .kyfan import best_kyfan, margin_matrix
 from .pool import together
 from .recipes import CLOSED_FORMS, LABELLED, PAPER, UNLABELLED, Recipe
-from .task import Curve, Task, mean
+from .task import Curve, Task, mean, means
 
 RECIPES = ("auto", "paper", *CLOSED_FORMS)
 FEWEST_QUERIES = 32  # with fewer usable train queries nothing is learned by gradient
@@ -29,7 +29,7 @@ log = logging.getLogger("adawidth")
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class RotationTrial:
     """One rotation tried, with its dev curve; `recipe` is None for a closed form."""
 
     name: str
@@ -41,18 +41,17 @@ class Trial:
     steps: int = 0
     detail: str = ""
 
-    def record(self) -> dict[str, Any]:
+    def recorded(self) -> record.Trial:
         """As the card shows it."""
-        figures = {str(m): float(values.mean()) for m, values in self.curve.items()}
-        return {"recipe": self.name, "steps": self.steps, "taken_at": self.step, "detail": self.detail, "dev": figures}
+        return record.Trial(self.name, means(self.curve), self.steps, self.step, self.detail)
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
     """The trial that ships, all that were tried, and why."""
 
-    chosen: Trial
-    trials: tuple[Trial, ...]
+    chosen: RotationTrial
+    trials: tuple[RotationTrial, ...]
     reason: str
 
 
@@ -80,7 +79,7 @@ def choose_rotation(
     task = _task(pool, paper=recipe == "paper")
     if recipe == "identity" or recipe == "pca":
         rotation = pca if recipe == "pca" else Rotation.identity(task.width)
-        trial = Trial(recipe, rotation, task.dev_curve(rotation))
+        trial = RotationTrial(recipe, rotation, task.dev_curve(rotation))
         return Choice(trial, (trial,), "as asked")
     closed = _closed_forms(task, moment, pca, seed)
     if recipe == "kyfan":
@@ -97,7 +96,7 @@ def choose_rotation(
     return _first_ahead(recipes, closed, task, seed)
 
 
-def made_again(trial: Trial, pool: Learning, moment: F64, seed: int = 0) -> Rotation:
+def made_again(trial: RotationTrial, pool: Learning, moment: F64, seed: int = 0) -> Rotation:
     """The trial's rotation learned anew on this pool: with fewer train queries, one that has never seen the others."""
     if trial.name in ("identity", "pca"):
         return trial.rotation
@@ -110,7 +109,7 @@ def made_again(trial: Trial, pool: Learning, moment: F64, seed: int = 0) -> Rota
     return learn(trial.recipe, closed[trial.recipe.start], task, seed, until=trial.step).rotation
 
 
-def learned_from_all(trial: Trial, pool: Learning, seed: int = 0) -> Rotation:
+def learned_from_all(trial: RotationTrial, pool: Learning, seed: int = 0) -> Rotation:
     """A learned trial's rotation learned once more, for as many steps, from train and dev queries together."""
     assert trial.recipe is not None
     assert trial.start is not None
@@ -125,18 +124,18 @@ def _task(pool: Learning, *, paper: bool) -> Task:
     return Task.of(pool, width=64, shortlist=500) if paper else Task.of(pool)
 
 
-def _closed_forms(task: Task, moment: F64, pca: Rotation, seed: int) -> list[Trial]:
+def _closed_forms(task: Task, moment: F64, pca: Rotation, seed: int) -> list[RotationTrial]:
     """identity, pca and kyfan, in this order."""
     identity = Rotation.identity(task.width)
     kyfan, eta, curve = best_kyfan(task, margin_matrix(task, seed=seed), moment)
     return [
-        Trial("identity", identity, task.dev_curve(identity)),
-        Trial("pca", pca, task.dev_curve(pca)),
-        Trial("kyfan", kyfan, curve, detail=f"η = {eta:g}"),
+        RotationTrial("identity", identity, task.dev_curve(identity)),
+        RotationTrial("pca", pca, task.dev_curve(pca)),
+        RotationTrial("kyfan", kyfan, curve, detail=f"η = {eta:g}"),
     ]
 
 
-def _learned(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) -> list[Trial]:
+def _learned(recipes: list[Recipe], closed: list[RotationTrial], task: Task, seed: int) -> list[RotationTrial]:
     usable = len(task.candidates.usable())
     if usable < FEWEST_QUERIES:
         log.warning("%d usable train queries, learning by gradient needs %d: only closed forms were tried", usable, FEWEST_QUERIES)
@@ -151,11 +150,11 @@ def _learned(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) 
             advance(recipe.steps - learned.steps)
             curve = task.dev_curve(learned.rotation)
             start, detail = starts[recipe.start], f"from {recipe.start}"
-            trials.append(Trial(recipe.name, learned.rotation, curve, recipe, start, learned.step, learned.steps, detail))
+            trials.append(RotationTrial(recipe.name, learned.rotation, curve, recipe, start, learned.step, learned.steps, detail))
     return trials
 
 
-def _best(trials: list[Trial]) -> Choice:
+def _best(trials: list[RotationTrial]) -> Choice:
     """The best mean on dev among those that trail no closed form at any width by more than chance."""
     closed = [trial for trial in trials if trial.recipe is None]
     allowed = [trial for trial in trials if trial.recipe is None or not any(_trails(trial, other) for other in closed)]
@@ -166,7 +165,7 @@ def _best(trials: list[Trial]) -> Choice:
     return Choice(chosen, tuple(trials), f"{best}, and behind no closed form at any width by more than chance.")
 
 
-def _first_ahead(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) -> Choice:
+def _first_ahead(recipes: list[Recipe], closed: list[RotationTrial], task: Task, seed: int) -> Choice:
     """Without labels: the first recipe that finds the frozen first documents better than every closed form does.
 
     The order is a preference and not a contest: agreement with the frozen ranking tells whether a rotation learned something
@@ -182,19 +181,19 @@ def _first_ahead(recipes: list[Recipe], closed: list[Trial], task: Task, seed: i
     return _closed_form(best, trials)
 
 
-def _closed_form(chosen: Trial, trials: list[Trial]) -> Choice:
+def _closed_form(chosen: RotationTrial, trials: list[RotationTrial]) -> Choice:
     reason = f"No learned rotation was better on dev than {chosen.name}, so that one ships."
     log.warning("%s", reason)
     return Choice(chosen, tuple(trials), reason)
 
 
-def _without_torch(closed: list[Trial]) -> Choice:
+def _without_torch(closed: list[RotationTrial]) -> Choice:
     reason = "PyTorch is not installed: only closed-form rotations were tried (pip install 'adawidth[train]' to learn one)."
     log.warning("%s", reason)
     return Choice(max(closed, key=lambda trial: mean(trial.curve)), tuple(closed), reason)
 
 
-def _trails(trial: Trial, other: Trial) -> bool:
+def _trails(trial: RotationTrial, other: RotationTrial) -> bool:
     for m, values in trial.curve.items():
         difference = values - other.curve[m]
         error = float(difference.std()) / math.sqrt(max(len(difference), 1))
@@ -210,5 +209,5 @@ def _without_queries(pool: Learning, pca: Rotation, recipe: str) -> Choice:
     rotation = Rotation.identity(pca.width) if recipe == "identity" else pca
     reason = "There are no queries: PCA needs none, but nothing says how good it is here; a few hundred queries would."
     log.warning("%s", reason)
-    trial = Trial(rotation.kind, rotation, {})
+    trial = RotationTrial(rotation.kind, rotation, {})
     return Choice(trial, (trial,), reason)

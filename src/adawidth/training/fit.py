@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ..data import Learning, Queries
 from ..errors import OptionError
 from ..policies.router import RouterModel
 from ..policies.select import Policies
+from ..record import Record
 from ..rotation import Rotation, second_moment
 from ..stages import MemoryBackend
 from ..types import F64
@@ -36,7 +36,7 @@ class Fitted:
 
     rotation: Rotation
     policies: Policies
-    record: dict[str, Any]
+    record: Record
     chosen: Rotation | None = None  # where labels taught the rotation, as train queries alone had taught it
 
 
@@ -69,20 +69,20 @@ def fit_model(
     taper = fit_taper(index, train, dev, target=target)
     routed = _router(pool, choice, moment, index, seed) if router and len(pool.train) and len(pool.dev) else None
     again = recipe == "auto" and taught and choice.chosen.recipe is not None
-    record = {
-        "recipe": recipe,
-        "labels": learning.labelled,
-        "seed": seed,
-        "documents": len(learning.documents),
-        "pool": len(pool.documents),
-        "train_queries": len(pool.train),
-        "dev_queries": len(pool.dev),
-        "dev_measure": "nDCG@10" if learning.labelled else "nDCG@10 of the frozen first document",
-        "chosen": choice.chosen.name,
-        "reason": f"{choice.reason} {AGAIN}" if again else choice.reason,
-        "trials": [trial.record() for trial in choice.trials],
-        "target_width": taper.target,
-    }
+    record = Record(
+        recipe=recipe,
+        labels=learning.labelled,
+        seed=seed,
+        documents=len(learning.documents),
+        pool=len(pool.documents),
+        train_queries=len(pool.train),
+        dev_queries=len(pool.dev),
+        dev_measure="nDCG@10" if learning.labelled else "nDCG@10 of the frozen first document",
+        chosen=choice.chosen.name,
+        reason=f"{choice.reason} {AGAIN}" if again else choice.reason,
+        trials=tuple(trial.recorded() for trial in choice.trials),
+        target_width=taper.target,
+    )
     if again:
         rotation = learned_from_all(choice.chosen, pool, seed)
     return Fitted(rotation, Policies(rotation.width, taper, routed), record, choice.chosen.rotation if taught else None)

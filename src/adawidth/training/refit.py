@@ -14,15 +14,16 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from .. import record
 from ..data import Learning, Queries
 from ..errors import DataError, OptionError
 from ..policies.router import RouterModel
 from ..policies.select import Policies
 from ..progress import progress
+from ..record import TaskRecord
 from ..rotation import QueryMap, Rotation
 from ..stages import MemoryBackend
 from ..tasks import TaskMap
@@ -34,7 +35,7 @@ from .pool import sample, together
 from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, TAUGHT_RECIPES, Change, Lesson, MapRecipe, counted, judged, learn
 from .router import fit_router
 from .taper import RotatedQueries, fit_taper
-from .task import Curve
+from .task import Curve, means
 
 TOLERANCE = 0.01  # nDCG on dev by which a map, less a standard error, may be behind the rotation alone
 NARROWER = 2.0  # standard errors by which a narrower target width must be ahead of the full width
@@ -44,7 +45,7 @@ log = logging.getLogger("adawidth")
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class MapTrial:
     """A query map tried, with its dev curve; the rotation alone has no recipe and strength 0."""
 
     curve: Curve
@@ -59,10 +60,9 @@ class Trial:
         """The recipe's name."""
         return "rotation alone" if self.recipe is None else self.recipe.name
 
-    def record(self) -> dict[str, Any]:
+    def recorded(self) -> record.Trial:
         """As the card shows it."""
-        figures = {str(m): float(values.mean()) for m, values in self.curve.items()}
-        return {"recipe": self.name, "strength": self.strength, "steps": self.steps, "taken_at": self.step, "dev": figures}
+        return record.Trial(self.name, means(self.curve), self.steps, self.step, strength=self.strength)
 
 
 def learn_task(
@@ -81,7 +81,7 @@ def learn_task(
     pool = sample(learning, seed)
     taught, under = chosen_under is not None, chosen_under or rotation
     lesson = Lesson.of(pool, under, taught=taught)
-    trials = [Trial(lesson.dev_curve()), *_learned(lesson, TAUGHT_RECIPES if taught else RECIPES, seed)]
+    trials = [MapTrial(lesson.dev_curve()), *_learned(lesson, TAUGHT_RECIPES if taught else RECIPES, seed)]
     chosen, reason = choose(trials)
     seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
     query_map = QueryMap.identity(rotation)
@@ -90,19 +90,18 @@ def learn_task(
         query_map = _again(chosen, replace(pool, train=together(pool.train, pool.dev)), rotation, seed, taught=taught)
     else:
         log.warning("%s", reason)
-    record = {
-        "seed": seed,
-        "documents": len(learning.documents),
-        "train_queries": len(pool.train),
-        "dev_queries": len(pool.dev),
-        "dev_measure": "nDCG@10",
-        "chosen": chosen.name,
-        "strength": chosen.strength,
-        "reason": reason,
-        "trials": [trial.record() for trial in trials],
-        "target_width": policies.taper.target,
-    }
-    return TaskMap(query_map, policies, record, seen)
+    made = TaskRecord(
+        seed=seed,
+        documents=len(learning.documents),
+        train_queries=len(pool.train),
+        dev_queries=len(pool.dev),
+        chosen=chosen.name,
+        strength=chosen.strength,
+        reason=reason,
+        trials=tuple(trial.recorded() for trial in trials),
+        target_width=policies.taper.target,
+    )
+    return TaskMap(query_map, policies, made, seen)
 
 
 def check_labels(learning: Learning) -> None:
@@ -114,7 +113,7 @@ def check_labels(learning: Learning) -> None:
         raise OptionError(f"a query map needs labelled train and dev queries, {found}: leave dev out and some of train is it")
 
 
-def choose(trials: list[Trial]) -> tuple[Trial, str]:
+def choose(trials: list[MapTrial]) -> tuple[MapTrial, str]:
     """The map that ships, and why; the first trial is the rotation alone.
 
     Dev documents were no one's positives in training, so dev tells harm and gain on documents that labels never named, but not
@@ -153,7 +152,7 @@ def _error(values: F64) -> float:
     return float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
 
 
-def _learned(lesson: Lesson, recipes: Sequence[MapRecipe], seed: int) -> list[Trial]:
+def _learned(lesson: Lesson, recipes: Sequence[MapRecipe], seed: int) -> list[MapTrial]:
     """Every recipe at every strength."""
     usable = len(lesson.task.candidates.usable())
     if usable < FEWEST_QUERIES:
@@ -167,11 +166,11 @@ def _learned(lesson: Lesson, recipes: Sequence[MapRecipe], seed: int) -> list[Tr
             if found.change is not None:
                 for strength in STRENGTHS:
                     curve = lesson.dev_curve(found.change, strength)
-                    trials.append(Trial(curve, recipe, found.change, strength, found.step, found.steps))
+                    trials.append(MapTrial(curve, recipe, found.change, strength, found.step, found.steps))
     return trials
 
 
-def _policies(pool: Learning, rotation: Rotation, chosen: Trial, seed: int, *, taught: bool, router: bool) -> Policies:
+def _policies(pool: Learning, rotation: Rotation, chosen: MapTrial, seed: int, *, taught: bool, router: bool) -> Policies:
     """Taper and router for mapped queries.
 
     The target is the full width unless a narrower one is clearly better on dev; over a taught rotation, the one `fit` would take.
@@ -193,7 +192,7 @@ def _target(curve: Curve) -> int:
 
 
 def _router(
-    pool: Learning, rotation: Rotation, index: MemoryBackend, query_map: QueryMap, chosen: Trial, seed: int, *, taught: bool
+    pool: Learning, rotation: Rotation, index: MemoryBackend, query_map: QueryMap, chosen: MapTrial, seed: int, *, taught: bool
 ) -> RouterModel | None:
     """Cross-fitted: the queries that teach the router are mapped by a map that has not seen them."""
     order = np.random.default_rng(seed).permutation(len(pool.train))
@@ -203,7 +202,7 @@ def _router(
     return fit_router(train, _examples(index, query_map, pool.dev, noise=train.noise), seed=seed)
 
 
-def _again(chosen: Trial, pool: Learning, rotation: Rotation, seed: int, *, taught: bool) -> QueryMap:
+def _again(chosen: MapTrial, pool: Learning, rotation: Rotation, seed: int, *, taught: bool) -> QueryMap:
     """The chosen map learned anew on this pool, for as many steps and at the same strength."""
     assert chosen.recipe is not None
     change = learn(chosen.recipe, Lesson.of(pool, rotation, taught=taught), seed, until=chosen.step).change

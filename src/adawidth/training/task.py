@@ -84,6 +84,11 @@ def frozen_top(queries: F32, documents: F32, k: int, own: I64) -> Judged:
     return Judged(offsets, rows.ravel(), np.ones(rows.size))
 
 
+def means(curve: Curve) -> dict[int, float]:
+    """Mean over queries at each width."""
+    return {m: float(values.mean()) for m, values in curve.items()}
+
+
 def mean(curve: Curve) -> float:
     """Mean over queries and widths: the one number that recipes are compared by."""
     return float(np.mean([values.mean() for values in curve.values()]))
