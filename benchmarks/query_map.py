@@ -28,7 +28,8 @@ from adawidth.rotation import QueryMap
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.training.pool import sample
-from adawidth.training.query_map import MEASURE
+from adawidth.training.ranking import DEPTH
+from adawidth.training.ranking import NDCG as MEASURE
 from adawidth.training.taper import RotatedQueries, fit_taper
 from models import fitted
 
@@ -136,9 +137,9 @@ def dense(data: Dataset, seed: int) -> dict[str, Any]:
     asked = RotatedQueries(train, pool.train.own), RotatedQueries(dev, pool.dev.own, pool.dev.judged)
     taper = fit_taper(indexed(pool.documents), *asked, target=width)
     seconds, index = time.perf_counter() - begun, indexed(data.documents)
-    hits = {"64": exhaustive(index, queries, 64, MEASURE.k, test.own), "full": exhaustive(index, queries, width, MEASURE.k, test.own)}
+    hits = {"64": exhaustive(index, queries, 64, DEPTH, test.own), "full": exhaustive(index, queries, width, DEPTH, test.own)}
     for budget in BUDGETS[data.name]:
-        hits[str(budget)] = by_stages(index, queries, taper.policy(budget=budget), MEASURE.k, own=test.own)
+        hits[str(budget)] = by_stages(index, queries, taper.policy(budget=budget), DEPTH, own=test.own)
     worth = {name: metrics.evaluate([MEASURE], found.rows, test.judged)[NDCG].mean() for name, found in hits.items()}
     cells = {name: {"mean_width": round(hits[name].mean_width, 1), NDCG: round(float(worth[name]), 4)} for name in hits}
     return {"fit_seconds": round(seconds, 1), **cells}

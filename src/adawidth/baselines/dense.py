@@ -22,7 +22,8 @@ from ..rotation import QueryMap, Rotation
 from ..training.descent import descend, endless_batches
 from ..training.fused import prefix_objective
 from ..training.pool import sample, together
-from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, Ranker, drawn
+from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, drawn
+from ..training.ranking import Ranker
 from ..training.task import Task, mean
 from ..types import F32, Floats
 from .base import Encoding, Role, fitted

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..data import Learning
 from ..training.descent import EVERY, descend, endless_batches
 from ..training.pool import together
-from ..training.query_map import Ranker
+from ..training.ranking import Ranker
 from ..training.task import Task, mean
 from ..types import F32
 

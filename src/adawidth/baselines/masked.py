@@ -20,8 +20,9 @@ from ..rotation import Rotation
 from ..stages import MemoryBackend
 from ..stages.loop import exhaustive
 from ..stages.memory import twins
-from ..training.candidates import Candidates, nearest
+from ..training.candidates import Candidates
 from ..training.pool import sample
+from ..training.ranking import nearest
 from ..training.task import DEV_QUERIES, evenly, frozen_top
 from ..types import F32, Mask, Rows
 from .base import DEPTH, documents_of, fitted

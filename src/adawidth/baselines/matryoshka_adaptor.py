@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from ..data import Learning
-from ..training.candidates import nearest
 from ..training.pool import sample
+from ..training.ranking import nearest
 from ..types import F32, Floats, Rows
 from .base import Encoding, Role, fitted
 from .descent import BATCH, Batch, Course, Ground, learned

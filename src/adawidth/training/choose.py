@@ -18,8 +18,9 @@ from ..types import F64
 from .extras import installed, require
 from .kyfan import best_kyfan, margin_matrix
 from .pool import together
+from .ranking import DevCurve
 from .recipes import CLOSED_FORMS, LABELLED, PAPER, UNLABELLED, Recipe
-from .task import Curve, Task, mean, means
+from .task import Task, mean, means
 
 RECIPES = ("auto", "paper", *CLOSED_FORMS)
 FEWEST_QUERIES = 32  # with fewer usable train queries nothing is learned by gradient
@@ -34,7 +35,7 @@ class RotationTrial:
 
     name: str
     rotation: Rotation
-    curve: Curve
+    curve: DevCurve
     recipe: Recipe | None = None
     start: Rotation | None = None  # the closed form it was learned from
     step: int = 0

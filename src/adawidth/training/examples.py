@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike
 
 from ..data import Judged
 from ..errors import OptionError
-from ..metrics import Measure, evaluate
+from ..metrics import evaluate
 from ..policies.router import all_features
 from ..stages import Backend, Decision, Stage
 from ..stages.loop import BATCH, SHORTLIST
 from ..types import F32, F64, Rows
+from .ranking import DEPTH, NDCG
 
-K = 10
-NDCG = Measure("nDCG", K)
 WIDTHS = (64, 80, 96, 112, 128, 160, 192, 256)  # and the encoder width
 DEEPEST = 200  # candidates whose scores tell the noise
 
@@ -87,10 +86,10 @@ def examples(
     for begin in range(0, max(len(queries), 1), BATCH):
         part = slice(begin, begin + BATCH)
         first = index.search(queries[part], start, min(shortlist, len(index)), None if own is None else own[part])
-        tops, stage = [first.ranked(K)[0]], first
+        tops, stage = [first.ranked(DEPTH)[0]], first
         for width in ladder[1:]:
             stage = index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
-            tops.append(stage.ranked(K)[0])
+            tops.append(stage.ranked(DEPTH)[0])
         noise = residual(first, stage) if noise is None else noise  # the first batch tells it
         parts.append((all_features(first, noise, start), np.stack(tops, axis=1)))
     features, ranked = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))

@@ -12,30 +12,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..data import Judged, Learning
-from ..kernels.topk import top_k
-from ..metrics import Measure, evaluate
 from ..progress import Tick
 from ..rotation import QueryMap, Rotation
 from ..types import F32, Rows
-from .candidates import SCORES, Candidates
+from .candidates import Candidates
 from .descent import descend, endless_batches
 from .fused import prefix_objective
+from .ranking import DevCurve, Ranker
 from .rotation import imagine
-from .task import DEPTH, DEV_QUERIES, Curve, Task, mean
+from .task import DEV_QUERIES, Task, mean
 
 WIDTHS = (32, 64, 128, 256)  # and the encoder width
 TAUGHT_WIDTHS = (32, 64, 96, 128, 192, 256)  # over a rotation that labels taught, which is best well below the encoder width
 JUDGED_FROM = 64  # the narrowest width that looks and choices go by
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 FEWEST_QUERIES = 20  # with fewer usable train queries nothing is learned
-MEASURE = Measure("nDCG", DEPTH)
 
 
 @dataclass(frozen=True)
@@ -80,34 +77,6 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranker:
-    """Rotated documents on which dev queries are ranked at every width, sums going on from width to width."""
-
-    documents: F32  # (N, D)
-    widths: tuple[int, ...]
-
-    @cached_property
-    def _inverse_lengths(self) -> list[F32]:
-        energy = np.cumsum(np.square(self.documents), axis=1, dtype=np.float32)
-        return [np.reciprocal(np.sqrt(np.maximum(energy[:, m - 1], 1e-12))) for m in self.widths]
-
-    def curve(self, queries: F32, judged: Judged, own: Rows) -> Curve:
-        """nDCG@10 of every query at each width, all documents ranked."""
-        ranks, step = np.arange(len(self.documents)), max(1, SCORES // len(self.documents))
-        found = {m: np.empty((len(queries), min(DEPTH, len(ranks))), np.int64) for m in self.widths}
-        for start in range(0, len(queries), step):
-            part = slice(start, start + step)
-            sums, low = np.zeros((len(queries[part]), len(ranks)), np.float32), 0
-            masked = np.flatnonzero(own[part] >= 0)
-            sums[masked, own[part][masked]] = -np.inf
-            for m, inverse in zip(self.widths, self._inverse_lengths, strict=True):
-                sums += queries[part, low:m] @ self.documents[:, low:m].T
-                found[m][part] = top_k(sums * inverse, ranks, found[m].shape[1])
-                low = m
-        return {m: evaluate([MEASURE], rows, judged)[str(MEASURE)] for m, rows in found.items()}
-
-
-@dataclass(frozen=True, eq=False)
 class Lesson:
     """A task under a rotation: what every recipe learns from and is judged by."""
 
@@ -128,7 +97,7 @@ class Lesson:
         """The widths trained for, ascending."""
         return self.ranker.widths
 
-    def dev_curve(self, change: Change | None = None, strength: float = 1.0, most: int | None = None) -> Curve:
+    def dev_curve(self, change: Change | None = None, strength: float = 1.0, most: int | None = None) -> DevCurve:
         """nDCG@10 of the dev queries (or at most so many of them) under a change, or under the rotation alone."""
         task = self.task if most is None else self.task.without_dev_beyond(most)
         queries = task.dev if change is None else change.apply(task.dev, strength)
@@ -164,12 +133,12 @@ def learn(
     return LearnedMap(_change(weights) if found.step else None, found.step, found.steps)
 
 
-def judged(curve: Curve) -> float:
+def judged(curve: DevCurve) -> float:
     """Mean over queries and the widths that count."""
     return mean(counted(curve))
 
 
-def counted(curve: Curve) -> Curve:
+def counted(curve: DevCurve) -> DevCurve:
     """The widths that looks and choices go by, all of them where none is wide enough."""
     return {m: values for m, values in curve.items() if m >= JUDGED_FROM} or curve
 

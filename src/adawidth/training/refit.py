@@ -33,9 +33,10 @@ from .extras import router_possible
 from .fit import ROUTER_SHARE
 from .pool import sample, together
 from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, TAUGHT_RECIPES, Change, Lesson, MapRecipe, counted, judged, learn
+from .ranking import DevCurve
 from .router import fit_router
 from .taper import RotatedQueries, fit_taper
-from .task import Curve, means
+from .task import means
 
 TOLERANCE = 0.01  # nDCG on dev by which a map, less a standard error, may be behind the rotation alone
 NARROWER = 2.0  # standard errors by which a narrower target width must be ahead of the full width
@@ -48,7 +49,7 @@ log = logging.getLogger("adawidth")
 class MapTrial:
     """A query map tried, with its dev curve; the rotation alone has no recipe and strength 0."""
 
-    curve: Curve
+    curve: DevCurve
     recipe: MapRecipe | None = None
     change: Change | None = None
     strength: float = 0.0
@@ -131,19 +132,19 @@ def choose(trials: list[MapTrial]) -> tuple[MapTrial, str]:
     return chosen, f"Mean on dev {judged(chosen.curve):.4f} ({figures})."
 
 
-def _safe(curve: Curve, alone: Curve) -> bool:
+def _safe(curve: DevCurve, alone: DevCurve) -> bool:
     """Less a standard error, neither over all widths nor at the widest more than TOLERANCE behind."""
     gains = _gains(curve, alone)
     return all(float(gain.mean()) - _error(gain) >= -TOLERANCE for gain in (gains.mean(axis=0), gains[-1]))
 
 
-def _ahead(curve: Curve, other: Curve) -> bool:
+def _ahead(curve: DevCurve, other: DevCurve) -> bool:
     """Over all widths, by more than a standard error."""
     gain = _gains(curve, other).mean(axis=0)
     return float(gain.mean()) > _error(gain)
 
 
-def _gains(curve: Curve, other: Curve) -> F64:
+def _gains(curve: DevCurve, other: DevCurve) -> F64:
     return np.stack([curve[m] - other[m] for m in sorted(counted(curve))])  # (W, Q)
 
 
@@ -184,7 +185,7 @@ def _policies(pool: Learning, rotation: Rotation, chosen: MapTrial, seed: int, *
     return Policies(rotation.width, taper, routed)
 
 
-def _target(curve: Curve) -> int:
+def _target(curve: DevCurve) -> int:
     full = max(curve)
     gains = {m: values - curve[full] for m, values in curve.items()}
     clear = [m for m, gain in gains.items() if gain.mean() > NARROWER * _error(gain)]
