@@ -12,16 +12,18 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data import Judged
+from ..data import Judged, Queries
 from ..errors import OptionError
 from ..metrics import evaluate
 from ..policies.router import all_features
+from ..rotation import QueryMap, Rotation
 from ..stages import Backend, Decision, Stage
 from ..stages.loop import BATCH, SHORTLIST
 from ..types import F32, F64, Rows
 from .ranking import DEPTH, NDCG
 
-WIDTHS = (64, 80, 96, 112, 128, 160, 192, 256)  # and the encoder width
+START = 64
+ROUTER_WIDTHS = (START, 80, 96, 112, 128, 160, 192, 256)  # and the encoder width
 DEEPEST = 200  # candidates whose scores tell the noise
 
 
@@ -69,8 +71,8 @@ def examples(
     queries: F32,
     judged: Judged | None,
     *,
-    start: int = 64,
-    widths: Sequence[int] = WIDTHS,
+    start: int = START,
+    widths: Sequence[int] = ROUTER_WIDTHS,
     own: Rows | None = None,
     shortlist: int = SHORTLIST,
     noise: float | None = None,
@@ -98,6 +100,14 @@ def examples(
     else:
         values = [evaluate([NDCG], ranked[:, place], judged)[str(NDCG)] for place in range(len(ladder))]
     return Examples(features, np.stack(values, axis=1), ranked, ladder, noise or 0.0, judged is not None)
+
+
+def examples_of(
+    queries: Queries, index: Backend, mapping: Rotation | QueryMap, *, noise: float | None = None
+) -> Examples:
+    """Examples of queries under a rotation or a query map, from the width at which routers start."""
+    mapped, start = mapping.apply(queries.vectors.all()), min(START, mapping.width)
+    return examples(index, mapped, queries.judged, own=queries.own, start=start, noise=noise)
 
 
 def overlap(a: Rows, b: Rows) -> F64:

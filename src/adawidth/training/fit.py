@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..data import Learning, Queries
+from ..data import Learning
 from ..errors import OptionError
 from ..policies.router import RouterModel
 from ..policies.select import Policies
@@ -20,7 +20,7 @@ from ..rotation import Rotation, second_moment
 from ..stages import MemoryBackend
 from ..types import F64
 from .choose import Choice, check_recipe, choose_rotation, learned_from_all, made_again
-from .examples import Examples, examples
+from .examples import examples_of
 from .extras import router_possible
 from .pool import sample
 from .router import fit_router
@@ -98,11 +98,6 @@ def _router(pool: Learning, choice: Choice, moment: F64, index: MemoryBackend, s
         taught = pool.train.select(np.sort(order[:held]))
         rotation = made_again(choice.chosen, replace(pool, train=pool.train.select(np.sort(order[held:]))), moment, seed)
         teacher = MemoryBackend(pool.documents, rotation)
-    train = _examples(teacher, rotation, taught)
-    dev = _examples(index, choice.chosen.rotation, pool.dev, noise=train.noise)
+    train = examples_of(taught, teacher, rotation)
+    dev = examples_of(pool.dev, index, choice.chosen.rotation, noise=train.noise)
     return fit_router(train, dev, one_rotation=not crossed, seed=seed)
-
-
-def _examples(index: MemoryBackend, rotation: Rotation, queries: Queries, noise: float | None = None) -> Examples:
-    turned, start = rotation.apply(queries.vectors.all()), min(64, rotation.width)
-    return examples(index, turned, queries.judged, own=queries.own, start=start, noise=noise)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import record
-from ..data import Learning, Queries
+from ..data import Learning
 from ..errors import DataError, OptionError
 from ..policies.router import RouterModel
 from ..policies.select import Policies
@@ -28,7 +28,7 @@ from ..rotation import QueryMap, Rotation
 from ..stages import MemoryBackend
 from ..tasks import TaskMap
 from ..types import F64
-from .examples import Examples, examples
+from .examples import examples_of
 from .extras import router_possible
 from .fit import ROUTER_SHARE
 from .pool import sample, together
@@ -199,8 +199,8 @@ def _router(
     order = np.random.default_rng(seed).permutation(len(pool.train))
     held = round(ROUTER_SHARE * len(order))
     teaching, others = pool.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
-    train = _examples(index, _again(chosen, replace(pool, train=others), rotation, seed, taught=taught), teaching)
-    return fit_router(train, _examples(index, query_map, pool.dev, noise=train.noise), seed=seed)
+    train = examples_of(teaching, index, _again(chosen, replace(pool, train=others), rotation, seed, taught=taught))
+    return fit_router(train, examples_of(pool.dev, index, query_map, noise=train.noise), seed=seed)
 
 
 def _again(chosen: MapTrial, pool: Learning, rotation: Rotation, seed: int, *, taught: bool) -> QueryMap:
@@ -209,8 +209,3 @@ def _again(chosen: MapTrial, pool: Learning, rotation: Rotation, seed: int, *, t
     change = learn(chosen.recipe, Lesson.of(pool, rotation, taught=taught), seed, until=chosen.step).change
     assert change is not None
     return change.fold(rotation, chosen.strength)
-
-
-def _examples(index: MemoryBackend, query_map: QueryMap, queries: Queries, noise: float | None = None) -> Examples:
-    mapped, start = query_map.apply(queries.vectors.all()), min(64, query_map.width)
-    return examples(index, mapped, queries.judged, own=queries.own, start=start, noise=noise)
