@@ -89,7 +89,7 @@ def _learned(recipe: MapRecipe, lesson: Lesson, seed: int, until: int | None = N
 
 
 def _batches(recipe: MapRecipe, task: Task, rng: np.random.Generator) -> Iterator[Batch]:
-    """Batches without end, as the query map has them: graded, and with imagined queries where the recipe asks for them."""
+    """Batches without end, as the query map has them: graded, and with synthetic queries where the recipe asks for them."""
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
     for picked in endless_batches(task.candidates.usable(), recipe.batch, rng):
         yield Batch(*drawn(recipe, task, picked, queries, documents, rng))

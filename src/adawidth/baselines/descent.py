@@ -17,6 +17,7 @@ from ..data import Learning
 from ..training.descent import EVERY, descend, endless_batches
 from ..training.pool import together
 from ..training.ranking import Ranker
+from ..training.recipes import TRAINED_WIDTHS
 from ..training.task import Task, mean
 from ..types import F32
 
@@ -24,7 +25,6 @@ STEPS = 2_000  # in all, over the stages and settings of one fit: what AdaWidth'
 PASSES = 400  # over the train queries, at most: a small collection is learned by then
 BATCH = 128
 SHARED = 6  # negatives each query adds to the candidates that the batch shares
-WIDTHS = (32, 64, 128, 256)  # trained at, and the encoder width
 
 Encode = Callable[[F32], F32]  # (n, D) -> (n, D), whose every prefix is used
 S = TypeVar("S")
@@ -57,7 +57,7 @@ class Ground:
     @property
     def widths(self) -> tuple[int, ...]:
         """The widths to learn at, the encoder width last."""
-        return (*(m for m in WIDTHS if m < self.task.width), self.task.width)
+        return (*(m for m in TRAINED_WIDTHS if m < self.task.width), self.task.width)
 
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """Batches without end."""

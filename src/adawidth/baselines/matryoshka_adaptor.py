@@ -1,4 +1,4 @@
-"""Matryoshka-Adaptor (Yoon et al. 2024; methods 5.1): x̂ = x + f(x), taught to keep in every prefix the cosines of whole vectors.
+"""Matryoshka-Adaptor (Yoon et al. 2024; methods 5.1): x̂ = x + f(x), trained to keep in every prefix the cosines of whole vectors.
 
     pair   |cos(x_i, x_j) − cos(x̂_i[:m], x̂_j[:m])|     documents at random
     topk   the same                                        a document and its nearest

@@ -28,7 +28,7 @@ from .rates import rates_summary, tail
 QUANTILE = 0.9
 QUERIES = 2_000  # measured, at most
 PLANNED = (1_000_000, 10_000_000, 100_000_000)  # documents
-LABEL_FREE = ("identity", "random", "pca")  # rotations that no query taught
+LABEL_FREE = ("identity", "random", "pca")  # rotations that no query was used for
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def choose_rotation(
 
 
 def made_again(trial: RotationTrial, pool: Learning, moment: F64, seed: int = 0) -> Rotation:
-    """The trial's rotation learned anew on this pool: with fewer train queries, one that has never seen the others."""
+    """The trial's rotation learned again on this pool: with fewer train queries, one that has never seen the others."""
     if trial.name in ("identity", "pca"):
         return trial.rotation
     task = _task(pool, paper=trial.recipe is not None and trial.recipe.private > 0)

@@ -1,4 +1,4 @@
-"""What a router learns from: for each query, the features at the start width and what every width would have been worth.
+"""What a router learns from: for each query, the features at the start width and the nDCG@10 that every width would have had.
 
 All of it is computed on the shortlist that the start width finds, so that a width is credited only for its reranking.
 """
@@ -29,7 +29,7 @@ DEEPEST = 200  # candidates whose scores tell the noise
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Queries as a router sees them, with the worth of each width."""
+    """Queries as a router sees them, with the value of each width."""
 
     features: F64  # (Q, len(EXTENDED) + start), see policies.router.all_features
     values: F64  # (Q, W) nDCG@10 at each width; without labels the share of the widest's top 10
@@ -47,7 +47,7 @@ class Examples:
         return self.widths[0]
 
     def at(self, width: int) -> F64:
-        """What this width is worth, query by query. (Q,)"""
+        """The value of this width, query by query. (Q,)"""
         return np.asarray(self.values[:, self.place(width)])
 
     def changed(self, narrow: int, wide: int) -> F64:

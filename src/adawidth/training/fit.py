@@ -1,7 +1,7 @@
 """From a task to everything a model holds: the rotation chosen on dev, the calibrated taper and the cross-fitted router.
 
-With `auto` and labels, recipe and steps chosen and policies calibrated, the rotation that ships is learned once more, from train and
-dev queries together.
+With `auto` and labels, once recipe and steps are chosen and policies calibrated, the rotation that ships is trained once more, on
+train and dev queries together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .router import fit_router
 from .taper import RotatedQueries, fit_taper
 
 AGAIN = "The rotation that ships was then learned once more, from train and dev queries together: dev figures are from before."
-ROUTER_SHARE = 0.3  # of the train queries teach the router, with a rotation that has not seen them
+ROUTER_SHARE = 0.3  # of the train queries train the router, under a rotation that has not seen them
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Fitted:
     rotation: Rotation
     policies: Policies
     record: Record
-    chosen: Rotation | None = None  # where labels taught the rotation, as train queries alone had taught it
+    chosen: Rotation | None = None  # of a supervised rotation, the one trained on train queries alone
 
 
 def fit_model(
@@ -49,7 +49,7 @@ def fit_model(
     seed: int = 0,
     router: bool = True,
 ) -> Fitted:
-    """Learns from train, chooses on dev; `router=False` leaves the router out, which costs a second learning where labels taught.
+    """Learns from train, chooses on dev; `router=False` leaves the router out, which trains a supervised rotation a second time.
 
     Memory is bounded by the pool (see training/pool.py), not by the number of documents.
     """
@@ -64,11 +64,11 @@ def fit_model(
     rotation = choice.chosen.rotation
     index = MemoryBackend(pool.documents, rotation)
     train, dev = (RotatedQueries.of(part, rotation) for part in (pool.train, pool.dev))
-    taught = pool.labelled and choice.chosen.name not in ("identity", "pca")
-    target = None if taught else rotation.width  # a rotation that labels did not teach aims at the frozen ranking
+    supervised = pool.labelled and choice.chosen.name not in ("identity", "pca")
+    target = None if supervised else rotation.width  # an unsupervised rotation aims at the frozen ranking
     taper = fit_taper(index, train, dev, target=target)
     routed = _router(pool, choice, moment, index, seed) if router and len(pool.train) and len(pool.dev) else None
-    again = recipe == "auto" and taught and choice.chosen.recipe is not None
+    again = recipe == "auto" and supervised and choice.chosen.recipe is not None
     record = Record(
         recipe=recipe,
         labels=learning.labelled,
@@ -85,19 +85,19 @@ def fit_model(
     )
     if again:
         rotation = learned_from_all(choice.chosen, pool, seed)
-    return Fitted(rotation, Policies(rotation.width, taper, routed), record, choice.chosen.rotation if taught else None)
+    return Fitted(rotation, Policies(rotation.width, taper, routed), record, choice.chosen.rotation if supervised else None)
 
 
 def _router(pool: Learning, choice: Choice, moment: F64, index: MemoryBackend, seed: int) -> RouterModel | None:
-    """The paper's router, cross-fitted: what labels taught is learned again without the queries that teach the router."""
-    taught, teacher, rotation = pool.train, index, choice.chosen.rotation
+    """The paper's router, cross-fitted: a supervised rotation is trained again without the queries that train the router."""
+    queries, backend, rotation = pool.train, index, choice.chosen.rotation
     crossed = pool.labelled and choice.chosen.name not in ("identity", "pca")
     if crossed:
         order = np.random.default_rng(seed).permutation(len(pool.train))
         held = round(ROUTER_SHARE * len(order))
-        taught = pool.train.select(np.sort(order[:held]))
+        queries = pool.train.select(np.sort(order[:held]))
         rotation = made_again(choice.chosen, replace(pool, train=pool.train.select(np.sort(order[held:]))), moment, seed)
-        teacher = MemoryBackend(pool.documents, rotation)
-    train = examples_of(taught, teacher, rotation)
+        backend = MemoryBackend(pool.documents, rotation)
+    train = examples_of(queries, backend, rotation)
     dev = examples_of(pool.dev, index, choice.chosen.rotation, noise=train.noise)
     return fit_router(train, dev, one_rotation=not crossed, seed=seed)

@@ -2,10 +2,10 @@
 
     q̂ = (I + s A) R q + s b,     A and b by AdamW from zero, rank loss and KL to the frozen scores at several widths at once
 
-Every recipe is looked at on dev as it learns; the strength s of what it found is chosen there too, and s = 0, the rotation
-alone, is always among the trials. Widths below 64 are learned at, so that stages may begin there, but nothing is judged by
-them. Grades weigh a query's relevant documents against each other; documents judged not
-relevant (grade 0 or below) are the first among its negatives.
+Every recipe is evaluated on dev as it learns; the strength s of what it found is chosen there too, and s = 0, the rotation
+alone, is always among the trials. Widths below 64 are learned at, so that stages may begin there, but they count
+in no choice. Grades weigh a query's relevant documents against each other; documents judged not relevant (grade 0 or below)
+come first among its negatives.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .candidates import Candidates
 from .descent import descend, endless_batches
 from .fused import prefix_objective
 from .ranking import DevCurve, Ranker
-from .rotation import imagine
+from .recipes import TRAINED_WIDTHS
+from .rotation import synthesise
 from .task import DEV_QUERIES, Task, mean
 
-WIDTHS = (32, 64, 128, 256)  # and the encoder width
-TAUGHT_WIDTHS = (32, 64, 96, 128, 192, 256)  # over a rotation that labels taught, which is best well below the encoder width
-JUDGED_FROM = 64  # the narrowest width that looks and choices go by
+SUPERVISED_WIDTHS = (32, 64, 96, 128, 192, 256)  # over a rotation trained on labels, which is best well below the encoder width
+COUNTED_FROM = 64  # the narrowest width that evaluations and choices count
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 FEWEST_QUERIES = 20  # with fewer usable train queries nothing is learned
 
@@ -42,7 +42,7 @@ class MapRecipe:
     name: str
     kl: float  # weight of the KL term to the frozen scores; the rank loss has 1
     low_rank: int | None = None  # A = U Vᵀ with so many columns; None: any A
-    imagined: int = 0  # imagined queries added for each real one
+    synthetic: int = 0  # synthetic queries added for each real one
     shared: int = 6  # negatives each query adds to the candidates that the whole batch shares
     rate: float = 1e-3
     steps: int = 1_000
@@ -52,9 +52,9 @@ class MapRecipe:
 
 RECIPES = (
     MapRecipe("rank + ¼ kl", kl=0.25),  # many labels
-    MapRecipe("rank + ½ kl, imagined queries", kl=0.5, imagined=2),  # few labels
+    MapRecipe("rank + ½ kl, synthetic queries", kl=0.5, synthetic=2),  # few labels
 )
-TAUGHT_RECIPES = (  # over a rotation that labels taught: the frozen scores are no longer what its prefixes should keep
+SUPERVISED_RECIPES = (  # over a supervised rotation: the frozen scores are no longer what its prefixes should keep
     MapRecipe("rank", kl=0.0),
     MapRecipe("rank, slowly", kl=0.0, rate=3e-4),
 )
@@ -84,13 +84,13 @@ class Lesson:
     ranker: Ranker
 
     @classmethod
-    def of(cls, learning: Learning, rotation: Rotation, *, taught: bool = False) -> Lesson:
-        """Candidates are mined by the frozen full width; judged negatives come first among them. `taught`: labels made the rotation."""
+    def of(cls, learning: Learning, rotation: Rotation, *, supervised: bool = False) -> Lesson:
+        """Candidates are mined at the frozen full width, judged negatives first. `supervised`: the rotation was trained on labels."""
         task = Task.of(learning)
         documents, queries, dev = (rotation.apply(rows) for rows in (task.documents, task.queries, task.dev))
         task = replace(task, documents=documents, queries=queries, dev=dev, candidates=judged_first(task.candidates, task.judged))
-        below = tuple(m for m in (TAUGHT_WIDTHS if taught else WIDTHS) if m < rotation.width)
-        return cls(task, Ranker(task.documents, below if taught and below else (*below, rotation.width)))
+        below = tuple(m for m in (SUPERVISED_WIDTHS if supervised else TRAINED_WIDTHS) if m < rotation.width)
+        return cls(task, Ranker(task.documents, below if supervised and below else (*below, rotation.width)))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -124,7 +124,7 @@ def learn(
     found = descend(
         weights,
         lambda: _loss(recipe, lesson, next(batches), queries, documents, weights, rng),
-        lambda: judged(lesson.dev_curve(_change(weights), most=DEV_QUERIES)),
+        lambda: counted_mean(lesson.dev_curve(_change(weights), most=DEV_QUERIES)),
         steps=recipe.steps,
         rate=recipe.rate,
         until=until,
@@ -133,14 +133,14 @@ def learn(
     return LearnedMap(_change(weights) if found.step else None, found.step, found.steps)
 
 
-def judged(curve: DevCurve) -> float:
+def counted_mean(curve: DevCurve) -> float:
     """Mean over queries and the widths that count."""
     return mean(counted(curve))
 
 
 def counted(curve: DevCurve) -> DevCurve:
-    """The widths that looks and choices go by, all of them where none is wide enough."""
-    return {m: values for m, values in curve.items() if m >= JUDGED_FROM} or curve
+    """The widths that evaluations and choices count; all of them where none is wide enough."""
+    return {m: values for m, values in curve.items() if m >= COUNTED_FROM} or curve
 
 
 def _start(width: int, low_rank: int | None, seed: int) -> list[Tensor]:
@@ -174,10 +174,10 @@ def _loss(
 def drawn(
     recipe: MapRecipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The batch's queries and the imagined ones, the candidates that they share, and how relevant these are. (B, D), (c, D), (B, c)"""
+    """The batch's queries and the synthetic ones, the candidates that they share, and how relevant these are. (B, D), (c, D), (B, c)"""
     rows, mask = task.candidates.shared(batch, recipe.shared, rng)
     q, d = queries[batch], documents[rows]
-    more = [imagine(q, d, mask, rng) for _ in range(recipe.imagined)]
+    more = [synthesise(q, d, mask, rng) for _ in range(recipe.synthetic)]
     relevant = [relevance(task.candidates, batch, rows), *(answers.astype(np.float32) for _, answers in more)]
     return torch.cat([q, *(asked for asked, _ in more)]), d, torch.from_numpy(np.concatenate(relevant))
 

@@ -1,11 +1,11 @@
 """From labels to a task of a model: the query map chosen on dev, and the policies calibrated for mapped queries.
 
 Documents keep their rotation, so an index made before stays as it is. Few labels must not hurt: a map ships only if it is
-better on dev than the rotation alone, and hardly can be worse. Recipe, steps and strength chosen and policies calibrated, the
-map that ships is learned once more, from train and dev queries together.
+better on dev than the rotation alone and can hardly be worse. Once recipe, steps and strength are chosen and policies calibrated,
+the map that ships is learned once more, from train and dev queries together.
 
-Where the same labels taught the rotation (`fit` with a query map), all choices are made over the rotation that dev queries had no
-part in yet, and the map that ships is learned over the one that ships.
+Where the same labels trained the rotation (`fit` with a query map), all choices are made over the rotation that was trained
+without dev queries, and the map that ships is learned over the one that ships.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .examples import examples_of
 from .extras import router_possible
 from .fit import ROUTER_SHARE
 from .pool import sample, together
-from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, TAUGHT_RECIPES, Change, Lesson, MapRecipe, counted, judged, learn
+from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, SUPERVISED_RECIPES, Change, Lesson, MapRecipe, counted, counted_mean, learn
 from .ranking import DevCurve
 from .router import fit_router
 from .taper import RotatedQueries, fit_taper
@@ -69,9 +69,9 @@ class MapTrial:
 def learn_task(
     rotation: Rotation, policies: Policies, learning: Learning, *, chosen_under: Rotation | None = None, seed: int = 0, router: bool = True
 ) -> TaskMap:
-    """The task that labels teach under a rotation; where no map is safe and better on dev, the rotation alone with the policies given.
+    """The task learned from labels under a rotation; where no map is safe and better on dev, the rotation alone with the policies given.
 
-    `chosen_under` is the rotation as train queries alone had taught it, where these labels taught it. `router=False` leaves the
+    `chosen_under`: where the same labels trained the rotation, the one trained on train queries alone. `router=False` leaves the
     router out.
     """
     if learning.documents.width != rotation.width:
@@ -80,15 +80,15 @@ def learn_task(
     check_labels(learning)
     router = router and router_possible()
     pool = sample(learning, seed)
-    taught, under = chosen_under is not None, chosen_under or rotation
-    lesson = Lesson.of(pool, under, taught=taught)
-    trials = [MapTrial(lesson.dev_curve()), *_learned(lesson, TAUGHT_RECIPES if taught else RECIPES, seed)]
+    supervised, under = chosen_under is not None, chosen_under or rotation
+    lesson = Lesson.of(pool, under, supervised=supervised)
+    trials = [MapTrial(lesson.dev_curve()), *_learned(lesson, SUPERVISED_RECIPES if supervised else RECIPES, seed)]
     chosen, reason = choose(trials)
     seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
     query_map = QueryMap.identity(rotation)
     if chosen.change is not None:
-        policies = _policies(pool, under, chosen, seed, taught=taught, router=router)
-        query_map = _again(chosen, replace(pool, train=together(pool.train, pool.dev)), rotation, seed, taught=taught)
+        policies = _policies(pool, under, chosen, seed, supervised=supervised, router=router)
+        query_map = _again(chosen, replace(pool, train=together(pool.train, pool.dev)), rotation, seed, supervised=supervised)
     else:
         log.warning("%s", reason)
     made = TaskRecord(
@@ -123,13 +123,13 @@ def choose(trials: list[MapTrial]) -> tuple[MapTrial, str]:
     """
     alone, *maps = trials
     safe = [trial for trial in maps if _safe(trial.curve, alone.curve)]
-    best = max([alone, *safe], key=lambda trial: judged(trial.curve))
+    best = max([alone, *safe], key=lambda trial: counted_mean(trial.curve))
     if best is alone:
         return alone, "No query map was safe and better on dev than the rotation alone: queries stay as they are."
     alike = [trial for trial in safe if not _ahead(best.curve, trial.curve)]
-    chosen = max(alike, key=lambda trial: (trial.strength, 0.0 if trial.recipe is None else trial.recipe.kl, judged(trial.curve)))
-    figures = f"the rotation alone {judged(alone.curve):.4f}, the best of {len(trials)} {judged(best.curve):.4f}"
-    return chosen, f"Mean on dev {judged(chosen.curve):.4f} ({figures})."
+    chosen = max(alike, key=lambda trial: (trial.strength, 0.0 if trial.recipe is None else trial.recipe.kl, counted_mean(trial.curve)))
+    figures = f"the rotation alone {counted_mean(alone.curve):.4f}, the best of {len(trials)} {counted_mean(best.curve):.4f}"
+    return chosen, f"Mean on dev {counted_mean(chosen.curve):.4f} ({figures})."
 
 
 def _safe(curve: DevCurve, alone: DevCurve) -> bool:
@@ -171,17 +171,17 @@ def _learned(lesson: Lesson, recipes: Sequence[MapRecipe], seed: int) -> list[Ma
     return trials
 
 
-def _policies(pool: Learning, rotation: Rotation, chosen: MapTrial, seed: int, *, taught: bool, router: bool) -> Policies:
+def _policies(pool: Learning, rotation: Rotation, chosen: MapTrial, seed: int, *, supervised: bool, router: bool) -> Policies:
     """Taper and router for mapped queries.
 
-    The target is the full width unless a narrower one is clearly better on dev; over a taught rotation, the one `fit` would take.
+    The target is the full width unless a narrower one is clearly better on dev; over a supervised rotation, the one `fit` would take.
     """
     assert chosen.change is not None
     index, query_map = MemoryBackend(pool.documents, rotation), chosen.change.fold(rotation, chosen.strength)
     train, dev = (RotatedQueries.of(part, query_map) for part in (pool.train, pool.dev))
-    target = None if taught else _target(chosen.curve)
+    target = None if supervised else _target(chosen.curve)
     taper = fit_taper(index, train, dev, target=target)
-    routed = _router(pool, rotation, index, query_map, chosen, seed, taught=taught) if router else None
+    routed = _router(pool, rotation, index, query_map, chosen, seed, supervised=supervised) if router else None
     return Policies(rotation.width, taper, routed)
 
 
@@ -193,19 +193,19 @@ def _target(curve: DevCurve) -> int:
 
 
 def _router(
-    pool: Learning, rotation: Rotation, index: MemoryBackend, query_map: QueryMap, chosen: MapTrial, seed: int, *, taught: bool
+    pool: Learning, rotation: Rotation, index: MemoryBackend, query_map: QueryMap, chosen: MapTrial, seed: int, *, supervised: bool
 ) -> RouterModel | None:
-    """Cross-fitted: the queries that teach the router are mapped by a map that has not seen them."""
+    """Cross-fitted: the queries that train the router are mapped by a map that has not seen them."""
     order = np.random.default_rng(seed).permutation(len(pool.train))
     held = round(ROUTER_SHARE * len(order))
-    teaching, others = pool.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
-    train = examples_of(teaching, index, _again(chosen, replace(pool, train=others), rotation, seed, taught=taught))
+    held_out, others = pool.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
+    train = examples_of(held_out, index, _again(chosen, replace(pool, train=others), rotation, seed, supervised=supervised))
     return fit_router(train, examples_of(pool.dev, index, query_map, noise=train.noise), seed=seed)
 
 
-def _again(chosen: MapTrial, pool: Learning, rotation: Rotation, seed: int, *, taught: bool) -> QueryMap:
-    """The chosen map learned anew on this pool, for as many steps and at the same strength."""
+def _again(chosen: MapTrial, pool: Learning, rotation: Rotation, seed: int, *, supervised: bool) -> QueryMap:
+    """The chosen map learned again on this pool, for as many steps and at the same strength."""
     assert chosen.recipe is not None
-    change = learn(chosen.recipe, Lesson.of(pool, rotation, taught=taught), seed, until=chosen.step).change
+    change = learn(chosen.recipe, Lesson.of(pool, rotation, supervised=supervised), seed, until=chosen.step).change
     assert change is not None
     return change.fold(rotation, chosen.strength)

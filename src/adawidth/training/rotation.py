@@ -90,8 +90,8 @@ def _shared_loss(
     """Rank and KL losses over the candidates that the batch shares; the preservation losses of the paper are not for these."""
     rows, mask = task.candidates.shared(batch, recipe.shared, rng)
     q, d = queries[batch], documents[rows]  # (B, D), (c, D)
-    if recipe.imagined:
-        more, answers = imagine(q, d, mask, rng)
+    if recipe.synthetic:
+        more, answers = synthesise(q, d, mask, rng)
         q, mask = torch.cat([q, more]), np.concatenate([mask, answers])
     teacher = torch.softmax(q @ d.T / recipe.theta, dim=1)
     both = rotate(torch.cat([q, d]), u, widths[-1])
@@ -99,8 +99,8 @@ def _shared_loss(
     return prefix_objective(both[: len(q)], both[len(q) :], positive, teacher, widths, rank=recipe.rank, kl=recipe.kl, theta=recipe.theta)
 
 
-def imagine(q: Tensor, d: Tensor, relevant: Mask, rng: np.random.Generator) -> tuple[Tensor, Mask]:
-    """One imagined query for each real one: a document, moved as the query is from its positive, is the answer to it. (B, D), (B, c)"""
+def synthesise(q: Tensor, d: Tensor, relevant: Mask, rng: np.random.Generator) -> tuple[Tensor, Mask]:
+    """One synthetic query for each real one: a document, moved as the query is from its positive, is the answer to it. (B, D), (B, c)"""
     positives = (relevant * rng.random(relevant.shape)).argmax(axis=1)
     answers = rng.integers(0, len(d), len(q))
     return functional.normalize(d[answers] + q - d[positives], dim=-1), np.arange(len(d)) == answers[:, None]

@@ -127,11 +127,11 @@ def _calibrations(index: MemoryBackend, train: RotatedQueries, starts: Sequence[
 def best_width(rankings: dict[int, Rows], judged: Judged) -> int:
     """The smallest width whose nDCG@10 is within one standard error (of the paired difference) of the best width's.
 
-    Few dev queries can't tell a width that labels taught from the full width, which is the frozen ranking: the narrower is safer.
+    Few dev queries can't tell a width that the rotation was trained for from the full width, the frozen ranking: the narrower is safer.
     """
-    worth = {width: _ndcg(ranking, judged, 10) for width, ranking in sorted(rankings.items())}
-    best = max(worth.values(), key=lambda values: float(values.mean()))
-    for width, values in worth.items():
+    ndcg = {width: _ndcg(ranking, judged, 10) for width, ranking in sorted(rankings.items())}
+    best = max(ndcg.values(), key=lambda values: float(values.mean()))
+    for width, values in ndcg.items():
         lost = best - values
         if lost.mean() <= lost.std() / np.sqrt(max(1, len(lost))):
             return width
