@@ -50,9 +50,7 @@ def summarise(cells: Sequence[Cell]) -> dict[str, Any]:
         "pairs": [" ".join(pair) for pair in found.pairs],
         "means": {method: {str(m): round(found.overall(method, m), 4) for m in found.widths()} for method in found.methods},
         "margins": [margin(found, method, rival) for method in ours for rival in rivals],
-        "ratios": [
-            {"method": method, "against": rival, "anchors": ratios(found, method, rival)} for method in ours for rival in rivals
-        ],
+        "ratios": [{"method": method, "against": rival, "anchors": ratios(found, method, rival)} for method in ours for rival in rivals],
     }
     mine = [method for method in OURS if method in found.methods]
     if mine and rivals:
@@ -161,4 +159,3 @@ def _panel(axes: Any, found: Measured, pair: tuple[str, str]) -> dict[str, Any]:
 
 CURVES = Experiment("Quality against mean width", parts, table, judge, draw, summarise)
 VQA = Experiment("Quality against mean width, images and questions", parts, table, judge, draw, summarise)
-

@@ -18,9 +18,7 @@ CLOSE = 0.01  # nDCG@10 that is not called a loss
 
 def margin(found: Measured, ours: str, other: str) -> dict[str, Any]:
     """Mean of ours less the other's over pairs and widths, its paired 95 % interval, by dataset and encoder, and the sign counts."""
-    gaps = {
-        (pair, m): found.values(pair, ours, m) - found.values(pair, other, m) for pair in found.pairs for m in found.widths(pair)
-    }
+    gaps = {(pair, m): found.values(pair, ours, m) - found.values(pair, other, m) for pair in found.pairs for m in found.widths(pair)}
     by_pair = [np.mean([gaps[pair, m] for m in found.widths(pair)], axis=0) for pair in found.pairs]
     mean, low, high = mean_interval(by_pair)
     single = {key: float(gap.mean()) for key, gap in gaps.items()}

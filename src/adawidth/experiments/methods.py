@@ -21,7 +21,6 @@ PER_QUERY = "per_query"
 DIGITS = 4
 
 
-
 def method_part(method: str, seed: int, settings: Settings, make: Callable[[Learning], Baseline] | None = None) -> Part:
     """The part of a method of the registry, or of one that `make` fits."""
     name = f"{method} seed {seed}"
@@ -33,9 +32,7 @@ def method_parts(methods: Sequence[str], settings: Settings) -> list[Part]:
     return [method_part(method, seed, settings) for seed in range(settings.seeds) for method in methods]
 
 
-def _measure(
-    data: Dataset, *, method: str, seed: int, settings: Settings, make: Callable[[Learning], Baseline] | None
-) -> dict[str, Any]:
+def _measure(data: Dataset, *, method: str, seed: int, settings: Settings, make: Callable[[Learning], Baseline] | None) -> dict[str, Any]:
     learning = at_most(data.learning(seed=seed), settings.train_queries, seed)
     queries = data.split("test")
     widths = usable_widths(None, (*DEV_WIDTHS, FULL), data.documents.width)

@@ -63,9 +63,7 @@ class RequiredWidths:
         n, k = np.meshgrid(self.sizes.astype(np.float64), self.depths.astype(np.float64), indexing="ij")
         return n.ravel(), k.ravel()
 
-    def flat(
-        self, values: F64, chosen: Mask
-    ) -> tuple[F64, F64, F64]:
+    def flat(self, values: F64, chosen: Mask) -> tuple[F64, F64, F64]:
         """Documents, depths and values of the chosen cells. (S, K), (S, K) -> three of (cells,)"""
         n, k = self.grid()
         return n[chosen.ravel()], k[chosen.ravel()], values[chosen]
@@ -171,9 +169,7 @@ def _prefix_sums(x: F64, grid: Widths) -> F64:
     return np.add.reduceat(x, np.concatenate([[0], grid[:-1]]), axis=1).cumsum(axis=1)
 
 
-def _thresholds(
-    pair_queries: F32, documents: Vectors, pair_documents: Rows, rotation: Rotation | None, grid: Widths
-) -> F32:
+def _thresholds(pair_queries: F32, documents: Vectors, pair_documents: Rows, rotation: Rotation | None, grid: Widths) -> F32:
     """The prefix score of each pair's relevant document, times the length of the query's prefix, less the tolerance. (W, P)"""
     out = np.empty((len(grid), len(pair_documents)), np.float32)
     for start in range(0, len(pair_documents), DOCUMENT_BLOCK):

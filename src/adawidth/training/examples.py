@@ -102,9 +102,7 @@ def examples(
     return Examples(features, np.stack(values, axis=1), ranked, ladder, noise or 0.0, judged is not None)
 
 
-def examples_of(
-    queries: Queries, index: Backend, mapping: Rotation | QueryMap, *, noise: float | None = None
-) -> Examples:
+def examples_of(queries: Queries, index: Backend, mapping: Rotation | QueryMap, *, noise: float | None = None) -> Examples:
     """Examples of queries under a rotation or a query map, from the width at which routers start."""
     mapped, start = mapping.apply(queries.vectors.all()), min(START, mapping.width)
     return examples(index, mapped, queries.judged, own=queries.own, start=start, noise=noise)

@@ -1,6 +1,6 @@
 """The Ky Fan rotation (methods 9.2): supervised, in closed form, the best subspace for the mean margin at every width at once.
 
-    S = sym mean q (d⁺ − d⁻)ᵀ;   the mean prefix margin at width m is tr(Π_m S), largest on S's leading m eigenvectors.
+S = sym mean q (d⁺ − d⁻)ᵀ;   the mean prefix margin at width m is tr(Π_m S), largest on S's leading m eigenvectors.
 """
 
 from __future__ import annotations

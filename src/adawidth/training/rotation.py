@@ -1,6 +1,6 @@
 """Learning one rotation by gradient descent on products of reflections, on top of a closed-form start.
 
-    R = R_learned R_start
+R = R_learned R_start
 """
 
 from __future__ import annotations

@@ -48,9 +48,7 @@ class RotatedQueries:
     def select(self, picked: Rows) -> RotatedQueries:
         """These queries alone."""
         own, judged = self.own, self.judged
-        return RotatedQueries(
-            self.rows[picked], None if own is None else own[picked], None if judged is None else judged.select(picked)
-        )
+        return RotatedQueries(self.rows[picked], None if own is None else own[picked], None if judged is None else judged.select(picked))
 
 
 def calibrate(index: Backend, queries: F32, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
