@@ -100,14 +100,15 @@ def change(folder: Path, **changes: object) -> None:
     (folder / "config.json").write_text(json.dumps({**config, **changes}))
 
 
-def test_a_record_of_0_1_is_read_and_a_wrong_type_is_refused(folder):
+def test_a_record_of_0_1_is_read_and_a_wrong_type_is_refused(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     config["record"] = {"chosen": "pca", "trials": [{"recipe": "pca", "dev": {"32": 0.5, "64": 0.7}}], "forgotten": 1}
     (folder / "config.json").write_text(json.dumps(config))
     record = AdaWidth.load(folder).record
     assert (record.chosen, record.dataset, record.labels, record.train_queries) == ("pca", "arrays", False, 0)
     assert record.trials[0].mean == pytest.approx(0.6)
-    for wrong in ({"seed": "0"}, {"trials": [{"recipe": "pca", "dev": [1]}]}, {"trials": [{}]}, {"trials": 3}, 5):
+    wrongs: list[object] = [{"seed": "0"}, {"trials": [{"recipe": "pca", "dev": [1]}]}, {"trials": [{}]}, {"trials": 3}, 5]
+    for wrong in wrongs:
         config["record"] = wrong
         (folder / "config.json").write_text(json.dumps(config))
         with pytest.raises(ArtifactError, match="do not make a model"):

@@ -88,7 +88,7 @@ def test_pool_keeps_the_positives_and_moves_the_judgements(task: Task) -> None:
     assert sample(learning).documents.ids == list(range(N))  # what fits is kept whole
 
 
-def test_rankings_at_several_widths_are_those_of_each_alone_without_the_query_itself(monkeypatch):
+def test_rankings_at_several_widths_are_those_of_each_alone_without_the_query_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     documents, queries, own = unit(rng.standard_normal((40, 24))), unit(rng.standard_normal((9, 24))), np.full(9, -1)
     own[[2, 5]] = 7, 0
@@ -103,7 +103,7 @@ def test_rankings_at_several_widths_are_those_of_each_alone_without_the_query_it
         np.testing.assert_array_equal(values, whole[m])
 
 
-def test_a_query_never_finds_itself_even_among_few_documents():
+def test_a_query_never_finds_itself_even_among_few_documents() -> None:
     documents = unit(np.random.default_rng(4).standard_normal((4, 8)))
     judged = Judged.of([{row: 1.0} for row in range(4)])  # each its own answer, which it must not find
     assert not Ranker(documents, (8,)).curve(documents, judged, np.arange(4))[8].any()
