@@ -91,7 +91,7 @@ def main() -> None:
                     "grown_mb": round((watch.high - before) / 1e6),
                     "bound_mb": round(bound(rows, width, queries)),
                     "fit_seconds": round(time.perf_counter() - start),
-                    "chosen": model.record["chosen"],
+                    "chosen": model.record.chosen,
                 }
             )
             print(results[-1], flush=True)

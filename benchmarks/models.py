@@ -20,16 +20,23 @@ def datasets(folder: Path, encoders: tuple[str, ...] = ENCODERS) -> Iterator[Dat
 
 
 def fitted(data: Dataset, *, seed: int = 0, labels: bool = True, recipe: str = "auto", anew: bool = False) -> AdaWidth:
-    """The model of `AdaWidth.fit(data, …)`; its record says how many seconds the fit took."""
+    """The model of `AdaWidth.fit(data, …)`; `seconds` says how long the fit took."""
     path = KEPT / f"{data.name}-{data.encoder}-{recipe}-{'labels' if labels else 'no-labels'}-{seed}"
     if path.exists() and not anew:
         return AdaWidth.load(path)
     start = time.perf_counter()
     model = AdaWidth.fit(data, recipe=recipe, labels=labels, seed=seed)
-    model.record["fit_seconds"] = round(time.perf_counter() - start, 1)
+    taken = round(time.perf_counter() - start, 1)
     KEPT.mkdir(exist_ok=True)
     model.save(path, force=True)
+    (KEPT / f"{model.rotation.fingerprint}.seconds").write_text(str(taken))
     return model
+
+
+def seconds(model: AdaWidth) -> float | None:
+    """How long a kept model took to fit, if that is known."""
+    file = KEPT / f"{model.rotation.fingerprint}.seconds"
+    return float(file.read_text()) if file.is_file() else None
 
 
 def forget() -> None:

@@ -11,8 +11,9 @@ import synthetic
 from adawidth import AdaWidth, Rotation, Vectors
 from adawidth.model import Searcher
 from adawidth.policies.select import Policies
+from adawidth.record import Record
 from adawidth.stages import MemoryBackend
-from adawidth.training.taper import fit_taper
+from adawidth.training.taper import RotatedQueries, fit_taper
 from turns import recall
 
 START, K = 64, 10
@@ -26,8 +27,9 @@ def fitted(vectors: synthetic.Vectors) -> AdaWidth:
     rows = vectors.documents[:SAMPLE].astype(np.float32)
     rotation = Rotation.identity(rows.shape[1])
     index = MemoryBackend(Vectors.of(rows), rotation)
-    taper = fit_taper(index, vectors.others[:200], vectors.others[200:], target=rotation.width, starts=(START,))
-    return AdaWidth(rotation, Policies(rotation.width, taper, None), {})
+    train, dev = RotatedQueries(vectors.others[:200]), RotatedQueries(vectors.others[200:])
+    taper = fit_taper(index, train, dev, target=rotation.width, starts=(START,))
+    return AdaWidth(rotation, Policies(rotation.width, taper, None), Record())
 
 
 class Ours:

@@ -28,8 +28,9 @@ from adawidth.rotation import QueryMap
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages, exhaustive
 from adawidth.training.pool import sample
-from adawidth.training.query_map import MEASURE
-from adawidth.training.taper import fit_taper
+from adawidth.training.ranking import DEPTH
+from adawidth.training.ranking import NDCG as MEASURE
+from adawidth.training.taper import RotatedQueries, fit_taper
 from models import fitted
 
 RESULTS = Path(__file__).parent / "results" / "query_map.json"
@@ -88,11 +89,11 @@ def figures(data: Dataset, rotation: str, seed: int) -> dict[str, Any]:
     seconds = time.perf_counter() - begun
     record = refitted.tasks["default"].record
     return {
-        "chosen": record["chosen"],
-        "strength": record["strength"],
-        "target_width": record["target_width"],
+        "chosen": record.chosen,
+        "strength": record.strength,
+        "target_width": record.target_width,
         "refit_seconds": round(seconds, 1),
-        "settings_tried": len({trial["recipe"] for trial in record["trials"]}) - 1,
+        "settings_tried": len({trial.recipe for trial in record.trials}) - 1,
         **measured(refitted, data, BUDGETS[data.name]),
     }
 
@@ -114,7 +115,7 @@ def curve(data: Dataset, model: AdaWidth, count: int, seed: int) -> dict[str, An
     budget = BUDGETS[data.name][1]
     point = evaluate(refitted, part, widths=["full"], measures=[NDCG], budget=budget)
     frozen = point["frozen"].per_query[NDCG]
-    cell = {"chosen": record["chosen"], "strength": record["strength"], "frozen": round(float(frozen.mean()), 4)}
+    cell = {"chosen": record.chosen, "strength": record.strength, "frozen": round(float(frozen.mean()), 4)}
     for width in ("full", "auto"):
         gain = point[width].per_query[NDCG] - frozen
         error = float(gain.std(ddof=1) / np.sqrt(len(gain)))
@@ -133,12 +134,12 @@ def dense(data: Dataset, seed: int) -> dict[str, Any]:
         return MemoryBackend(Vectors(encoded, documents.ids, documents.name), Rotation.identity(width))
 
     train, dev, queries = (method.encode(part.vectors.all(), "query", width) for part in (pool.train, pool.dev, test))
-    own = {"calibration_own": pool.train.own, "own": pool.dev.own}
-    taper = fit_taper(indexed(pool.documents), train, dev, pool.dev.judged, **own, target=width)
+    asked = RotatedQueries(train, pool.train.own), RotatedQueries(dev, pool.dev.own, pool.dev.judged)
+    taper = fit_taper(indexed(pool.documents), *asked, target=width)
     seconds, index = time.perf_counter() - begun, indexed(data.documents)
-    hits = {"64": exhaustive(index, queries, 64, MEASURE.k, test.own), "full": exhaustive(index, queries, width, MEASURE.k, test.own)}
+    hits = {"64": exhaustive(index, queries, 64, DEPTH, test.own), "full": exhaustive(index, queries, width, DEPTH, test.own)}
     for budget in BUDGETS[data.name]:
-        hits[str(budget)] = by_stages(index, queries, taper.policy(budget=budget), MEASURE.k, own=test.own)
+        hits[str(budget)] = by_stages(index, queries, taper.policy(budget=budget), DEPTH, own=test.own)
     worth = {name: metrics.evaluate([MEASURE], found.rows, test.judged)[NDCG].mean() for name, found in hits.items()}
     cells = {name: {"mean_width": round(hits[name].mean_width, 1), NDCG: round(float(worth[name]), 4)} for name in hits}
     return {"fit_seconds": round(seconds, 1), **cells}

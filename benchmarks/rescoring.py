@@ -27,7 +27,7 @@ from adawidth.policies.taper import Taper
 from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.training.router import flat
-from adawidth.training.taper import fit_taper
+from adawidth.training.taper import RotatedQueries, fit_taper
 from turns import recall, summary, take
 
 DOCUMENTS, QUERIES, EACH, CANDIDATES, START, K = 100_000, 400, 10, 500, 64, 10
@@ -39,7 +39,7 @@ def fitted(vectors: synthetic.Vectors, quality: float) -> Taper:
     rows = vectors.documents[:SAMPLE].astype(np.float32)
     asked = vectors.others
     index = MemoryBackend(Vectors.of(rows), Rotation.identity(rows.shape[1]))
-    model = fit_taper(index, asked[:200], asked[200:], target=rows.shape[1])
+    model = fit_taper(index, RotatedQueries(asked[:200]), RotatedQueries(asked[200:]), target=rows.shape[1])
     return model.policy(quality=quality * model.curves[model.starts.index(START)][0].best, start=START)
 
 

@@ -20,7 +20,7 @@ from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import exhaustive
 from adawidth.training.choose import choose_rotation
 from adawidth.training.pool import sample
-from models import datasets, fitted
+from models import datasets, fitted, seconds
 
 WIDTHS = (32, 48, 64, 96, 128, 192, 256)
 RESULTS = Path(__file__).parent / "results" / "rotations.json"
@@ -57,7 +57,7 @@ def rotation_of(data: Dataset, method: str, seed: int) -> tuple[Rotation, dict]:
         pool = sample(data.learning(seed=seed), seed)
         return choose_rotation(pool, second_moment(data.documents), recipe="kyfan", seed=seed).chosen.rotation, {}
     model = trained(data, method, seed)
-    return model.rotation, {"chosen": model.record["chosen"], "fit_seconds": model.record.get("fit_seconds")}
+    return model.rotation, {"chosen": model.record.chosen, "fit_seconds": seconds(model)}
 
 
 def main() -> None:

@@ -30,7 +30,8 @@ from adawidth.policies.router import RouterModel
 from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages
-from adawidth.training.examples import NDCG, Examples, examples
+from adawidth.training.examples import Examples, examples
+from adawidth.training.ranking import NDCG
 from adawidth.training.router import Settings, fit_router
 from models import fitted
 

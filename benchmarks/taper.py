@@ -29,7 +29,7 @@ from adawidth.policies.taper import TaperModel
 from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import SHORTLIST, by_stages, exhaustive
-from adawidth.training.taper import fit_taper
+from adawidth.training.taper import RotatedQueries, fit_taper
 from adawidth.types import Rows
 
 COLLECTIONS = ("scifact", "medquad", "nl2bash")
@@ -99,9 +99,9 @@ def label_free(data: Dataset) -> tuple[Rotation, TaperModel]:
     """PCA, the taper calibrated on train queries, z set on dev queries; no label is looked at."""
     rotation = Rotation.pca(data.documents)
     learning = data.learning(labels=False)
-    train, dev = (rotation.apply(part.vectors.all()) for part in (learning.train, learning.dev))
+    train, dev = (RotatedQueries.of(part, rotation) for part in (learning.train, learning.dev))
     backend = MemoryBackend(data.documents, rotation)
-    return rotation, fit_taper(backend, train, dev, calibration_own=learning.train.own, own=learning.dev.own)
+    return rotation, fit_taper(backend, train, dev)
 
 
 def learned(data: Dataset) -> tuple[Rotation, TaperModel]:
@@ -146,7 +146,7 @@ def shortlist_of_a_thousand(bench: Bench, taper: TaperModel) -> Iterator[dict[st
 
 def without_queries(bench: Bench) -> Iterator[dict[str, Any]]:
     """The loss where there are no queries: calibration and z from documents that look for the others."""
-    none = bench.queries[:0]
+    none = RotatedQueries(bench.queries[:0])
     taper = fit_taper(bench.index, none, none)
     for start, budget in ((64, 80), (32, 56)):
         yield bench.run(taper.policy(budget=budget, start=start), budget=budget, note="calibrated on documents")

@@ -69,3 +69,66 @@ hits = AdaWidth.load({str(tmp_path / "m.model")!r}).index(data.documents).search
 assert len(hits) == 60 and hits.mean_width > 0
 """
     assert loaded_by(code) == set()
+
+
+def run_without(code: str, *packages: str) -> str:
+    """What a fresh Python prints and logs where these packages can't be imported."""
+    block = "".join(f"sys.modules[{name!r}] = None\n" for name in packages)
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{block}{code}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+FIT = """
+from adawidth import AdaWidth, load_dataset
+data = load_dataset({folder!r})
+model = AdaWidth.fit(data, recipe={recipe!r})
+model.save({out!r})
+hits = AdaWidth.load({out!r}).index(data.documents).search(data.queries_of("test"), k=10)
+assert len(hits) == 60
+print("chosen", AdaWidth.load({out!r}).rotation.kind)
+"""
+
+
+@pytest.mark.parametrize("recipe", ["pca", "kyfan", "identity"])
+def test_closed_forms_need_neither_torch_nor_lightgbm(dataset_folder: Path, tmp_path: Path, recipe: str) -> None:
+    said = run_without(FIT.format(folder=str(dataset_folder), recipe=recipe, out=str(tmp_path / "m")), "torch", "lightgbm")
+    assert f"chosen {recipe}" in said
+    assert "torch" not in said.lower()
+    assert said.count("lightgbm is not installed: no router is fitted") == 1
+
+
+def test_auto_without_torch_takes_a_closed_form_and_warns_once(dataset_folder: Path, tmp_path: Path) -> None:
+    said = run_without(FIT.format(folder=str(dataset_folder), recipe="auto", out=str(tmp_path / "m")), "torch")
+    assert "chosen kyfan" in said
+    assert said.count("PyTorch is not installed") == 1
+    assert "No learned rotation" not in said
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "AdaWidth.fit(x, x, recipe='paper')",
+        "AdaWidth.fit(x, x, {0: {0: 1}, 1: {1: 1}}, recipe='pca', query_map=True)",
+        "AdaWidth.fit(x, recipe='pca').refit(x, x, {0: {0: 1}, 1: {1: 1}})",
+        "baseline('dense')",
+    ],
+)
+def test_learning_without_torch_says_what_to_install(call: str) -> None:
+    code = f"""
+import numpy as np
+from adawidth import AdaWidth
+from adawidth.baselines import baseline
+from adawidth.errors import OptionalDependencyError
+x = np.eye(32, dtype=np.float32)
+try:
+    {call}
+except OptionalDependencyError as error:
+    print("refused:", error)
+"""
+    assert "refused: this needs the package torch, which is not installed: pip install 'adawidth[train]'" in run_without(code, "torch")
+
+
+def test_a_closed_form_loads_no_torch(dataset_folder: Path) -> None:
+    code = f"from adawidth import AdaWidth, load_dataset\nAdaWidth.fit(load_dataset({str(dataset_folder)!r}), recipe='kyfan')"
+    assert "torch" not in loaded_by(code)

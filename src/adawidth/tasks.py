@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from .errors import OptionError
 from .policies.select import Policies
+from .record import TaskRecord
 from .rotation import QueryMap
 from .types import Array, Id
 
@@ -21,13 +22,13 @@ class TaskMap:
 
     query_map: QueryMap
     policies: Policies
-    record: dict[str, Any] = field(default_factory=dict)
+    record: TaskRecord = field(default_factory=TaskRecord)
     seen: frozenset[Id] = frozenset()  # ids of documents relevant to a train or dev query
 
     def config(self) -> dict[str, Any]:
         """What goes into config.json."""
         seen = sorted(self.seen, key=str)
-        return {"fingerprint": self.query_map.fingerprint, **self.policies.config(), "record": self.record, "seen": seen}
+        return {"fingerprint": self.query_map.fingerprint, **self.policies.config(), "record": self.record.to_json(), "seen": seen}
 
     def tensors(self) -> dict[str, Array]:
         """What goes into model.safetensors."""
@@ -37,7 +38,8 @@ class TaskMap:
     def of(cls, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
         """The task that `config` and `tensors` came from."""
         query_map = QueryMap(tensors["matrix"], tensors["bias"], config["fingerprint"])
-        return cls(query_map, Policies.of(query_map.width, config, tensors), config["record"], frozenset(config["seen"]))
+        policies, record = Policies.of(query_map.width, config, tensors), TaskRecord.of_json(config["record"])
+        return cls(query_map, policies, record, frozenset(config["seen"]))
 
 
 def pick(tasks: Mapping[str, TaskMap], name: str | None) -> TaskMap | None:

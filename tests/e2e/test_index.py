@@ -19,6 +19,7 @@ from adawidth.errors import ArtifactError, OptionError
 from adawidth.formats import write_vectors
 from adawidth.index import IndexFolder
 from adawidth.index.store import lock
+from adawidth.record import TaskRecord
 from adawidth.rotation import QueryMap
 from adawidth.tasks import TaskMap
 
@@ -182,7 +183,7 @@ def test_add_from_parquet_streams_columns_as_metadata(index_folder: Path, collec
 def test_another_model_of_the_same_rotation(
     index_folder: Path, query_file: Path, model: AdaWidth, collection: Dataset, tmp_path: Path
 ) -> None:
-    record = {"chosen": "identity", "strength": 0.0, "reason": "", "trials": [], "train_queries": 0, "dev_queries": 0, "target_width": 64}
+    record = TaskRecord(chosen="identity", target_width=64)
     task = TaskMap(QueryMap.identity(model.rotation), model.policies, record)  # what refit makes, without the learning
     replace(model, tasks={"claims": task}).save(tmp_path / "refitted.model")
     arguments = ("search", index_folder, "--vectors", query_file, "--model", tmp_path / "refitted.model")

@@ -36,9 +36,9 @@ def test_round_trip(model: AdaWidth, folder: Path, collection: Dataset) -> None:
 
 def test_the_card_says_what_was_tried(folder: Path, model: AdaWidth) -> None:
     card = (folder / "README.md").read_text()
-    for trial in model.record["trials"]:
-        assert f"| {trial['recipe']} |" in card
-    assert f"Shipped: **{model.record['chosen']}**" in card
+    for trial in model.record.trials:
+        assert f"| {trial.recipe} |" in card
+    assert f"Shipped: **{model.record.chosen}**" in card
 
 
 def test_an_existing_folder_is_replaced_only_with_force(folder: Path, model: AdaWidth) -> None:
@@ -98,3 +98,18 @@ def test_a_config_without_a_part_is_refused(folder: Path, key: str) -> None:
 def change(folder: Path, **changes: object) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def test_a_record_of_0_1_is_read_and_a_wrong_type_is_refused(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config["record"] = {"chosen": "pca", "trials": [{"recipe": "pca", "dev": {"32": 0.5, "64": 0.7}}], "forgotten": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    record = AdaWidth.load(folder).record
+    assert (record.chosen, record.dataset, record.labels, record.train_queries) == ("pca", "arrays", False, 0)
+    assert record.trials[0].mean == pytest.approx(0.6)
+    wrongs: list[object] = [{"seed": "0"}, {"trials": [{"recipe": "pca", "dev": [1]}]}, {"trials": [{}]}, {"trials": 3}, 5]
+    for wrong in wrongs:
+        config["record"] = wrong
+        (folder / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ArtifactError, match="do not make a model"):
+            AdaWidth.load(folder)

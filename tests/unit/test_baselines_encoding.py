@@ -13,7 +13,7 @@ from torch.nn import functional
 from adawidth.baselines import baseline
 from adawidth.baselines.conae import prefix_decoded
 from adawidth.baselines.dense import Dense
-from adawidth.baselines.descent import STEPS, Course, Found, Ground, descend, steps_for
+from adawidth.baselines.descent import STEPS, Course, Ground, steps_for
 from adawidth.baselines.matryoshka_adaptor import MatryoshkaAdaptor, UnsupervisedMatryoshkaAdaptor, pair_loss, topk_loss
 from adawidth.baselines.pca import PCA, CentredPCA, PooledPCA
 from adawidth.baselines.random_subset import RandomSubset
@@ -22,6 +22,7 @@ from adawidth.baselines.search_adaptor import SearchAdaptor
 from adawidth.baselines.spectral_tempering import SpectralTempering, knee, tempering
 from adawidth.baselines.whitening import Spectrum, Whitening
 from adawidth.data import Dataset, Learning, unit
+from adawidth.training.descent import Descent, descend
 
 WIDTH = 64
 
@@ -183,14 +184,14 @@ def encoded(method: Any, learning: Learning, width: int = 32) -> np.ndarray:
 def test_dense_and_conae_start_as_pca(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = unit(encoded(PCA().fit(learning), learning))
     for name, module in (("dense", "dense"), ("conae", "descent")):
-        monkeypatch.setattr(f"adawidth.baselines.{module}.descend", lambda *settings, **more: Found(0.0, 0))
+        monkeypatch.setattr(f"adawidth.baselines.{module}.descend", lambda *settings, **more: Descent(0.0, 0, 0))
         np.testing.assert_allclose(encoded(baseline(name).fit(learning), learning), expected, atol=1e-5)
 
 
 def test_dense_is_worth_more_than_pca_on_dev(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     few_steps(monkeypatch, 200)
     ground, dense, pca = Ground.of(learning), Dense().fit(learning), PCA().fit(learning)
-    assert ground.look(lambda x: dense.encode(x, "query", WIDTH)) > ground.look(lambda x: pca.encode(x, "query", WIDTH))
+    assert ground.evaluate(lambda x: dense.encode(x, "query", WIDTH)) > ground.evaluate(lambda x: pca.encode(x, "query", WIDTH))
     assert dense.parameters == WIDTH * (WIDTH + 1)
 
 
@@ -218,24 +219,24 @@ def test_a_small_collection_takes_fewer_steps(learning: Learning) -> None:
     assert 100 <= steps_for(task) < STEPS
 
 
-def test_descent_leaves_the_weights_of_the_best_look() -> None:
-    weight, looks = torch.zeros(1, requires_grad=True), iter([0.0, 1.0, 0.5, 0.5])
+def test_descent_leaves_the_weights_of_the_best_evaluation() -> None:
+    weight, scores = torch.zeros(1, requires_grad=True), iter([0.0, 1.0, 0.5, 0.5])
     seen: list[float] = []
 
-    def look() -> float:
+    def evaluate() -> float:
         seen.append(float(weight.detach()))
-        return next(looks)
+        return next(scores)
 
-    found = descend([weight], lambda _: (weight - 5).square().sum(), look, iter(range(300)), steps=300)
-    assert found == (1.0, 100)
+    found = descend([weight], lambda: (weight - 5).square().sum(), evaluate, steps=300)
+    assert found == (1.0, 100, 300)
     assert float(weight.detach()) == seen[1] != seen[-1]
     again = torch.zeros(1, requires_grad=True)
-    descend([again], lambda _: (again - 5).square().sum(), look, iter(range(300)), steps=300, until=100)
+    descend([again], lambda: (again - 5).square().sum(), evaluate, steps=300, until=100)
     assert float(again.detach()) == seen[1]
 
 
-def test_a_course_goes_the_same_way_again_without_a_look() -> None:
-    looks = {0.1: iter([0.0, 0.5, 0.6]), 0.2: iter([0.0, 0.9, 0.8]), None: iter([0.0, 0.1, 0.3])}  # at the start, after 100, after 200
+def test_a_course_goes_the_same_way_again_without_an_evaluation() -> None:
+    scores = {0.1: iter([0.0, 0.5, 0.6]), 0.2: iter([0.0, 0.9, 0.8]), None: iter([0.0, 0.1, 0.3])}  # at the start, after 100, after 200
     drawn: list[float | None] = []
 
     def stage(key: float | None, course: Course) -> float:
@@ -246,7 +247,7 @@ def test_a_course_goes_the_same_way_again_without_a_look() -> None:
                 drawn.append(key)
                 yield key
 
-        course.descend([weight], lambda _: (weight - 5).square().sum(), lambda: next(looks[key]), batches(), steps=200, rate=key or 0.3)
+        course.descend([weight], lambda _: (weight - 5).square().sum(), lambda: next(scores[key]), batches(), steps=200, rate=key or 0.3)
         return float(weight.detach())
 
     def fit(course: Course) -> tuple[float | None, float, float]:

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from adawidth.data import Judged, Learning, Queries, Vectors, unit
-from adawidth.training.candidates import Candidates, nearest
+from adawidth.metrics import evaluate
+from adawidth.training.candidates import Candidates
 from adawidth.training.pool import sample
+from adawidth.training.ranking import NDCG, Ranker, nearest
 
 N, D, Q = 300, 40, 30
 Task = tuple[np.ndarray, Queries, Judged]
@@ -84,3 +86,24 @@ def test_pool_keeps_the_positives_and_moves_the_judgements(task: Task) -> None:
             assert small.documents.ids[part.own[i]] == whole.own[i]
     assert np.allclose(small.documents.all(), documents[np.array(small.documents.ids)])
     assert sample(learning).documents.ids == list(range(N))  # what fits is kept whole
+
+
+def test_rankings_at_several_widths_are_those_of_each_alone_without_the_query_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    documents, queries, own = unit(rng.standard_normal((40, 24))), unit(rng.standard_normal((9, 24))), np.full(9, -1)
+    own[[2, 5]] = 7, 0
+    judged = Judged.of([{int(row): 1.0} for row in rng.integers(40, size=9)])
+    whole = Ranker(documents, (8, 16, 24)).curve(queries, judged, own)
+    monkeypatch.setattr("adawidth.training.ranking.SCORES", 100)  # two queries at a time
+    for m, values in Ranker(documents, (8, 16, 24)).curve(queries, judged, own).items():
+        scores = queries[:, :m] @ unit(documents[:, :m]).T
+        scores[[2, 5], [7, 0]] = -np.inf
+        expected = evaluate([NDCG], np.argsort(-scores, axis=1)[:, :10], judged)[str(NDCG)]
+        np.testing.assert_array_equal(values, expected)
+        np.testing.assert_array_equal(values, whole[m])
+
+
+def test_a_query_never_finds_itself_even_among_few_documents() -> None:
+    documents = unit(np.random.default_rng(4).standard_normal((4, 8)))
+    judged = Judged.of([{row: 1.0} for row in range(4)])  # each its own answer, which it must not find
+    assert not Ranker(documents, (8,)).curve(documents, judged, np.arange(4))[8].any()

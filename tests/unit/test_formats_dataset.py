@@ -93,7 +93,7 @@ def test_what_the_encoder_was_is_kept_and_goes_into_the_model(dataset_folder: Pa
     expected = {"encoder": "some/model", "fingerprint": "abc", "prompts": {"query": "q: ", "document": ""}}
     assert data.encoding == expected
     AdaWidth.fit(data, recipe="pca").save(tmp_path / "m")
-    assert AdaWidth.load(tmp_path / "m").record["encoding"] == expected
+    assert AdaWidth.load(tmp_path / "m").record.encoding == expected
 
 
 def test_documents_alone_are_a_dataset_that_can_be_fitted(dataset_folder: Path) -> None:
@@ -105,6 +105,6 @@ def test_documents_alone_are_a_dataset_that_can_be_fitted(dataset_folder: Path) 
     data = load_dataset(dataset_folder)
     assert (len(data.documents), len(data.queries)) == (480, 0)
     model = AdaWidth.fit(data)
-    assert (model.record["chosen"], model.labelled) == ("pca", False)
+    assert (model.record.chosen, model.labelled) == ("pca", False)
     with pytest.raises(DataError, match="no labels for the train split"):
         AdaWidth.fit(data, labels=True)

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from adawidth.training.fused import prefix_objective
-from adawidth.training.losses import columns, geometry_loss, kl_loss, log_shares, rank_loss, score_loss
+from adawidth.training.losses import columns, geometry_loss, log_shares, rank_loss, score_loss
 
 rng = np.random.default_rng(0)
 S, G = rng.uniform(-1, 1, (5, 9)), rng.uniform(-1, 1, (5, 9))
@@ -50,6 +50,11 @@ def test_score_loss_sends_no_gradient_through_its_weights() -> None:
 def test_geometry_loss() -> None:
     q, p = rng.standard_normal((6, 40)), rng.standard_normal((6, 12))
     assert np.isclose(float(geometry_loss(*tensors(p, q))), np.abs(p @ p.T - q @ q.T).mean())
+
+
+def kl_loss(shares: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """KL(teacher ‖ student) of log shares: the reference for the fused objective."""
+    return functional.kl_div(shares, teacher, reduction="batchmean", log_target=True)
 
 
 def test_kl_loss() -> None:

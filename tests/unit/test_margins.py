@@ -94,7 +94,7 @@ def test_ratios_count_places_that_never_match(cells: list[dict[str, Any]]) -> No
     at = {entry["width"]: entry for entry in ratios(Measured(cells), "ours", "other")}
     assert at[32]["ratio"] == pytest.approx(math.sqrt(64 / 32 * 1))  # twice as wide on one, as wide on two
     assert at[128]["censored"] == ["one e"]
-    assert at[128]["places"] == 1
+    assert at[128]["pairs"] == 1
 
 
 def test_saved_is_against_the_rivals_own_quality(cells: list[dict[str, Any]]) -> None:

@@ -116,4 +116,4 @@ def test_columns_of_the_sets() -> None:
 
 
 def test_normal_cdf() -> None:
-    np.testing.assert_allclose(normal_cdf(np.array([0.0, 1.959964, -1.959964, 9.0])), [0.5, 0.975, 0.025, 1.0], atol=1e-6)
+    np.testing.assert_allclose(normal_cdf(np.array([0.0, 1.959964, -1.959964, 9.0])), [0.5, 0.975, 0.025, 1.0], atol=1e-8)

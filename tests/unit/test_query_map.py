@@ -10,6 +10,7 @@ from adawidth import AdaWidth
 from adawidth.data import Dataset, Judged, Qrels, unit
 from adawidth.errors import ArtifactError, DataError, OptionError
 from adawidth.policies.certify import Certify
+from adawidth.record import TaskRecord, Trial
 from adawidth.rotation import QueryMap, Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages, exhaustive
@@ -89,7 +90,8 @@ def test_prefix_scores_are_cosines(some_map: QueryMap, model: AdaWidth, collecti
 
 
 def test_saved_and_loaded_with_its_tasks(mapped: AdaWidth, some_map: QueryMap, tmp_path: Path) -> None:
-    task = replace(mapped.tasks["default"], record={"chosen": "x", "trials": []}, seen=frozenset(["d1", "d2"]))
+    record = TaskRecord(chosen="x", strength=0.5, trials=(Trial("x", {32: 0.25, 64: 0.5}, 3, 2, strength=0.5),))
+    task = replace(mapped.tasks["default"], record=record, seen=frozenset(["d1", "d2"]))
     replace(mapped, tasks={**mapped.tasks, "default": task}).save(tmp_path / "m")
     loaded = AdaWidth.load(tmp_path / "m")
     assert list(loaded.tasks) == ["default", "same"]
@@ -134,10 +136,10 @@ def turned_away(collection: Dataset) -> Dataset:
 
 def test_refit_learns_what_labels_show(model: AdaWidth, refitted: AdaWidth, collection: Dataset) -> None:
     record = refitted.tasks["default"].record
-    assert record["strength"] > 0
-    trials = {(trial["recipe"], trial["strength"]): np.mean(list(trial["dev"].values())) for trial in record["trials"]}
-    assert trials[record["chosen"], record["strength"]] > trials["rotation alone", 0.0]
-    assert record["dataset"] == "collection"
+    assert record.strength > 0
+    trials = {(trial.recipe, trial.strength): trial.mean for trial in record.trials}
+    assert trials[record.chosen, record.strength] > trials["rotation alone", 0.0]
+    assert record.dataset == "collection"
 
 
 def test_refit_keeps_the_rotation_and_opens_the_old_index(model: AdaWidth, refitted: AdaWidth, collection: Dataset) -> None:
@@ -166,20 +168,20 @@ def test_labels_that_mislead_leave_queries_as_they_are(model: AdaWidth, collecti
     rng = np.random.default_rng(0)
     wrong = Qrels({q: {f"d{rng.integers(480)}": 1.0} for q in collection.qrels["train"].grades})
     task = model.refit(replace(collection, qrels={**collection.qrels, "train": wrong})).tasks["default"]
-    assert task.record["strength"] == 0
+    assert task.record.strength == 0
     np.testing.assert_array_equal(task.query_map.matrix, model.rotation.matrix)
     assert task.policies is model.policies
 
 
 def test_the_strongest_of_maps_that_dev_cannot_tell_apart() -> None:
-    from adawidth.training.refit import Trial, choose
+    from adawidth.training.refit import MapTrial, choose
 
-    def trial(gain: float, noise: float, strength: float) -> Trial:
+    def trial(gain: float, noise: float, strength: float) -> MapTrial:
         """A mean gain over the rotation alone, and its spread over queries, a pattern of its own for each strength."""
         signs = np.where(np.arange(100) // (2 if strength == 1.0 else 1) % 2, 1, -1)
-        return Trial(dict.fromkeys((32, 64), 0.5 + gain + noise * signs), strength=strength)
+        return MapTrial(dict.fromkeys((32, 64), 0.5 + gain + noise * signs), strength=strength)
 
-    alone = Trial({m: np.full(100, 0.5) for m in (32, 64)})
+    alone = MapTrial({m: np.full(100, 0.5) for m in (32, 64)})
     assert choose([alone, trial(0.10, 0.01, 0.5), trial(0.05, 0.01, 1.0)])[0].strength == 0.5  # clearly better
     assert choose([alone, trial(0.10, 0.20, 0.5), trial(0.09, 0.20, 1.0)])[0].strength == 1.0  # who knows
     assert choose([alone, trial(-0.05, 0.01, 0.5)])[0] is alone  # harm
@@ -190,7 +192,7 @@ def test_few_labels_are_not_enough(model: AdaWidth, collection: Dataset) -> None
     train = collection.qrels["train"]
     few = Qrels(dict(list(train.grades.items())[:10]), train.name)
     task = model.refit(replace(collection, qrels={**collection.qrels, "train": few})).tasks["default"]
-    assert task.record["chosen"] == "rotation alone"
+    assert task.record.chosen == "rotation alone"
 
 
 def test_several_tasks_stand_side_by_side(model: AdaWidth, collection: Dataset) -> None:
@@ -212,8 +214,8 @@ def test_refit_from_arrays(model: AdaWidth, collection: Dataset) -> None:
     documents, queries = collection.documents.all(), collection.queries.all()
     labels = {i: {int(next(iter(collection.qrels["train"].grades[f"q{i}"]))[1:]): 1.0} for i in range(60)}
     task = model.refit(documents, queries[:60], labels).tasks["default"]
-    assert task.record["dataset"] == "arrays"
-    assert task.record["train_queries"] + task.record["dev_queries"] == 60
+    assert task.record.dataset == "arrays"
+    assert task.record.train_queries + task.record.dev_queries == 60
 
 
 def test_a_model_of_another_width_is_refused(model: AdaWidth, collection: Dataset) -> None:
@@ -279,9 +281,9 @@ def test_fit_chooses_a_map_over_the_rotation_that_dev_did_not_teach(collection: 
     task = model.task()
     assert task is not None
     assert task.query_map.fingerprint == model.rotation.fingerprint
-    (shipped,) = (trial for trial in model.record["trials"] if trial["recipe"] == model.record["chosen"])
-    assert task.record["trials"][0]["dev"]["32"] == pytest.approx(shipped["dev"]["32"])  # before it was learned once more
-    assert {trial["recipe"] for trial in task.record["trials"]} <= {"rotation alone", "rank", "rank, slowly"}
+    (shipped,) = (trial for trial in model.record.trials if trial.recipe == model.record.chosen)
+    assert task.record.trials[0].dev[32] == pytest.approx(shipped.dev[32])  # before it was learned once more
+    assert {trial.recipe for trial in task.record.trials} <= {"rotation alone", "rank", "rank, slowly"}
 
 
 def test_fit_with_a_map_but_no_labels_is_refused_at_once(collection: Dataset) -> None:

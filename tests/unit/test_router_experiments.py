@@ -61,7 +61,6 @@ def test_patience_stops_when_the_list_stands_still() -> None:
     test = replace(test, tops=tops)
     assert routers.patience(test, 1).tolist() == [96, 256]
     assert routers.patience(test, 2).tolist() == [256, 256]
-    assert routers.patience_curve(test, (1, 2)).widths.tolist() == [176, 256]
 
 
 def test_credit_is_against_the_fixed_width_of_the_same_mean(parts: tuple[Examples, Examples, Examples]) -> None:

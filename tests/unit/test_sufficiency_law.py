@@ -45,9 +45,16 @@ def rate(level: float) -> float:
     return (1 + level) / (2 * SCALE)
 
 
+def fitted(documents: int, chains: int) -> WidthLaw:
+    """The planted law from so many random orders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("adawidth.sufficiency.law.CHAINS", chains)
+        return WidthLaw.fit(planted(documents), quantile=0.95, depths=DEPTHS)
+
+
 @pytest.fixture(scope="module")
 def law() -> WidthLaw:
-    return WidthLaw.fit(planted(8_000), quantile=0.95, depths=DEPTHS, chains=20)
+    return fitted(8_000, chains=20)
 
 
 def test_the_planted_law_comes_back(law: WidthLaw) -> None:
@@ -72,7 +79,7 @@ def test_predictions_meet_the_planted_law_within_and_beyond_the_corpus(law: Widt
 
 
 def test_the_prediction_is_what_a_larger_corpus_needs(law: WidthLaw) -> None:
-    larger = WidthLaw.fit(planted(32_000), quantile=0.95, depths=DEPTHS, chains=2)
+    larger = fitted(32_000, chains=2)
     measured = larger.cells[0, -1, DEPTHS.index(20)]
     found = law.predict(32_000, 20)
     assert found.width == pytest.approx(measured, rel=0.05)

@@ -12,7 +12,7 @@ from adawidth.policies.taper import Curve, TaperModel
 from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages, exhaustive
-from adawidth.training.taper import best_width, calibrate, documents_as_queries, fit_taper, kept
+from adawidth.training.taper import RotatedQueries, best_width, calibrate, documents_as_queries, fit_taper, kept
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +24,13 @@ def rotated(collection: Dataset, split: str) -> np.ndarray:
     return Rotation.pca(collection.documents).apply(collection.queries_of(split).all())
 
 
+def asked(collection: Dataset, split: str) -> RotatedQueries:
+    return RotatedQueries(rotated(collection, split))
+
+
 @pytest.fixture(scope="module")
 def model(collection: Dataset, index: MemoryBackend) -> TaperModel:
-    return fit_taper(index, rotated(collection, "train"), rotated(collection, "dev"))
+    return fit_taper(index, asked(collection, "train"), asked(collection, "dev"))
 
 
 def test_calibration_is_least_squares_within_queries(collection: Dataset, index: MemoryBackend) -> None:
@@ -77,7 +81,7 @@ def test_a_quality_is_read_off_between_the_grid() -> None:
 
 def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: MemoryBackend) -> None:
     dev = collection.split("dev")
-    fitted = fit_taper(index, rotated(collection, "train"), rotated(collection, "dev"), dev.judged, target=64)
+    fitted = fit_taper(index, asked(collection, "train"), replace(asked(collection, "dev"), judged=dev.judged), target=64)
     hits = exhaustive(index, rotated(collection, "dev"), 32, 10)
     full = exhaustive(index, rotated(collection, "dev"), 64, 10)
     assert fitted.labelled
@@ -90,12 +94,13 @@ def test_shares_of_the_top_k() -> None:
 
 
 def test_documents_stand_in_for_queries_and_never_find_themselves(index: MemoryBackend) -> None:
-    queries, own = documents_as_queries(index, 50)
-    assert not (index.search(queries, 64, 5, own).candidates == own[:, None]).any()
+    queries = documents_as_queries(index, 50)
+    assert queries.own is not None
+    assert not (index.search(queries.rows, 64, 5, queries.own).candidates == queries.own[:, None]).any()
 
 
 def test_without_queries_documents_calibrate_and_a_note_says_so(index: MemoryBackend, caplog: pytest.LogCaptureFixture) -> None:
-    none = np.empty((0, 64), np.float32)
+    none = RotatedQueries(np.empty((0, 64), np.float32))
     fitted = fit_taper(index, none, none)
     assert "no queries" in caplog.text
     assert fitted.policy(budget=48).start == 32
@@ -114,7 +119,7 @@ def test_constant_scores_fall_back_to_the_start_width(caplog: pytest.LogCaptureF
     index = MemoryBackend(Vectors.of(np.tile(unit(np.ones((1, 64))), (20, 1))), Rotation.identity(64))
     queries = unit(np.ones((3, 64)))
     with caplog.at_level(logging.WARNING):
-        fitted = fit_taper(index, queries, queries)
+        fitted = fit_taper(index, RotatedQueries(queries), RotatedQueries(queries))
     assert "nothing to go on" in caplog.text
     hits = by_stages(index, queries, fitted.policy(), 5)
     assert hits.mean_width == 32
@@ -127,7 +132,7 @@ def test_tiny_corpora(documents: int, asked: int) -> None:
     rng = np.random.default_rng(documents)
     index = MemoryBackend(Vectors.of(unit(rng.standard_normal((documents, 48)))), Rotation.identity(48))
     queries = unit(rng.standard_normal((4, 48)))
-    fitted = fit_taper(index, queries[:asked], queries[:asked])
+    fitted = fit_taper(index, RotatedQueries(queries[:asked]), RotatedQueries(queries[:asked]))
     hits = by_stages(index, queries, fitted.policy(quality=1.0), min(10, documents))
     assert all(len(set(rows)) == min(10, documents) for rows in hits.rows.tolist())
     assert (hits.rows >= 0).all()
@@ -139,7 +144,7 @@ def test_a_narrow_encoder_has_one_width() -> None:
     rng = np.random.default_rng(0)
     index = MemoryBackend(Vectors.of(unit(rng.standard_normal((50, 32)))), Rotation.identity(32))
     queries = unit(rng.standard_normal((5, 32)))
-    policy = fit_taper(index, queries, queries).policy()
+    policy = fit_taper(index, RotatedQueries(queries), RotatedQueries(queries)).policy()
     assert by_stages(index, queries, policy, 10).mean_width == 32
     assert policy.calibration.ladder == (32,)
 

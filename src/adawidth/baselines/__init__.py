@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ..errors import OptionError
+from ..errors import OptionalDependencyError, OptionError
 from ..threads import settle
 from .base import Baseline, Encoding, Role, Rotated, Staged
 
@@ -53,7 +53,12 @@ def baseline(name: str) -> Baseline:
     if name not in REGISTRY:
         raise OptionError(f"there is no method {name!r}; there are {', '.join(REGISTRY)}")
     module, _, attribute = REGISTRY[name].partition(":")
-    made: Baseline = getattr(import_module(f".{module}", __name__), attribute)()
+    try:
+        made: Baseline = getattr(import_module(f".{module}", __name__), attribute)()
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise OptionalDependencyError("torch", "train") from None
     return made
 
 

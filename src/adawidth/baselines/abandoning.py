@@ -18,7 +18,7 @@ from .dialled import Dialled
 
 
 class Abandoning(Dialled):
-    """Subclasses say where a candidate is looked at, and what it may still come to."""
+    """Subclasses say at which widths a candidate is tested, and what score it may still reach."""
 
     @abstractmethod
     def levels(self, start: int, width: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What labels teach on the query side: a query map, and the taper, over a rotation that no label touched or that they taught too."""
+"""A query map trained on labels, and the taper, over an unsupervised rotation or over one trained on the same labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .base import fitted
 class AdaWidthQuery(AdaWidthTaper):
     """`fit` without labels, then `refit` with them where there are any."""
 
-    labelled = False  # whether labels teach the rotation too
+    labelled = False  # whether the rotation is trained on labels too
     query_map: QueryMap | None = None
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
@@ -41,7 +41,7 @@ class AdaWidthQuery(AdaWidthTaper):
 
 
 class LabelledAdaWidthQuery(AdaWidthQuery):
-    """`fit` with a query map: labels teach both."""
+    """`fit` with a query map: both are trained on labels."""
 
     labelled = True
 

@@ -14,10 +14,10 @@ from ..policies import Fixed, Policy
 from ..rotation import Rotation
 from ..stages import MemoryBackend
 from ..stages.loop import SHORTLIST, by_stages, exhaustive
+from ..training.ranking import DEPTH
 from ..types import F32, Floats
 
 Role = Literal["query", "document"]
-DEPTH = 10  # answers that methods are compared by
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class Staged(Rotated):
         return self._furthest(self.policy(width, DEPTH))
 
     def multiply_adds(self, width: int, hits: Hits) -> float:
-        """The query turned, the scan, and the shortlist's further coordinates."""
+        """The query rotated, the scan, and the shortlist's further coordinates."""
         policy, count = self.policy(width, hits.rows.shape[1]), documents_of(hits)
         further = min(SHORTLIST, count) * (hits.mean_width - policy.start)
         return self.query_cost(self._furthest(policy)) + count * policy.start + further

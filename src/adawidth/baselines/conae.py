@@ -62,10 +62,10 @@ def _maps(ground: Ground, course: Course, start: Rotation, seed: int) -> dict[Ro
         matrix, bias = (w.detach().numpy().copy() for w in weights[first : first + 2])
         return QueryMap(matrix, bias, start.fingerprint)
 
-    def look() -> float:
-        return ground.look(found(2).apply, asked=found(0).apply)
+    def evaluate() -> float:
+        return ground.evaluate(found(2).apply, asked=found(0).apply)
 
-    course.descend(weights, partial(_loss, weights, ground.widths, rng), look, ground.batches(rng), steps=ground.steps)
+    course.descend(weights, partial(_loss, weights, ground.widths, rng), evaluate, ground.batches(rng), steps=ground.steps)
     return {"query": found(0), "document": found(2)}
 
 

@@ -2,9 +2,9 @@
 
     x̂ = (I + s A) R x + s b,     R the principal axes; A and b by AdamW from zero
 
-Recipes, losses, candidates, looks and the choice of the strength s are those of the query map, down to the last learning from
+Recipes, losses, candidates, evaluations and the choice of the strength s are those of the query map, down to the last learning from
 train and dev together. What is lost is what rotations and query maps keep: full-width scores change and every document is
-encoded anew.
+encoded again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from torch import Tensor
 
 from ..data import Learning, unit
 from ..rotation import QueryMap, Rotation
+from ..training.descent import descend, endless_batches
 from ..training.fused import prefix_objective
 from ..training.pool import sample, together
-from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, Ranker, drawn
-from ..training.rotation import LOOKED_AT, endless_batches
+from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, drawn
+from ..training.ranking import Ranker
 from ..training.task import Task, mean
 from ..types import F32, Floats
 from .base import Encoding, Role, fitted
-from .descent import Batch, descend, steps_for
+from .descent import Batch, steps_for
 
 
 class Dense(Encoding):
@@ -39,7 +40,7 @@ class Dense(Encoding):
         rotation, pool = Rotation.pca(learning.documents, seed=seed), sample(learning, seed)
         lesson = Lesson.of(pool, rotation)
         learned = [(recipe, *_learned(recipe, lesson, seed)) for recipe in RECIPES]
-        trials = [(_worth(lesson, lesson.task, change, s), recipe, step, s) for recipe, change, step in learned for s in (0.0, *STRENGTHS)]
+        trials = [(_score(lesson, lesson.task, change, s), recipe, step, s) for recipe, change, step in learned for s in (0.0, *STRENGTHS)]
         _, recipe, step, strength = max(trials, key=lambda trial: trial[0])
         whole = Lesson.of(replace(pool, train=together(pool.train, pool.dev)), rotation)
         self.map = _learned(recipe, whole, seed, until=step)[0].fold(rotation, strength)
@@ -61,10 +62,10 @@ class Dense(Encoding):
 
 
 def _learned(recipe: MapRecipe, lesson: Lesson, seed: int, until: int | None = None) -> tuple[Change, int]:
-    """The map at the best look on dev and its step, or, without a look, at the step `until`."""
+    """The map that was best on dev and its step, or, without an evaluation, that of the step `until`."""
     width = lesson.task.width
     matrix, bias = torch.zeros(width, width, requires_grad=True), torch.zeros(width, requires_grad=True)
-    looked_at = lesson.task.without_dev_beyond(LOOKED_AT)
+    evaluated = lesson.task.without_dev_beyond()
 
     def loss(batch: Batch) -> Tensor:
         q, d = (x + x @ matrix.T + bias for x in (batch.queries, batch.documents))
@@ -76,18 +77,25 @@ def _learned(recipe: MapRecipe, lesson: Lesson, seed: int, until: int | None = N
 
     batches = _batches(recipe, lesson.task, np.random.default_rng(seed))
     steps = steps_for(lesson.task) // len(RECIPES)
-    best = descend([matrix, bias], loss, lambda: _worth(lesson, looked_at, found()), batches, steps=steps, rate=recipe.rate, until=until)
+    best = descend(
+        [matrix, bias],
+        lambda: loss(next(batches)),
+        lambda: _score(lesson, evaluated, found()),
+        steps=steps,
+        rate=recipe.rate,
+        until=until,
+    )
     return found(), best.step
 
 
 def _batches(recipe: MapRecipe, task: Task, rng: np.random.Generator) -> Iterator[Batch]:
-    """Batches without end, as the query map has them: graded, and with imagined queries where the recipe asks for them."""
+    """Batches without end, as the query map has them: graded, and with synthetic queries where the recipe asks for them."""
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
     for picked in endless_batches(task.candidates.usable(), recipe.batch, rng):
         yield Batch(*drawn(recipe, task, picked, queries, documents, rng))
 
 
-def _worth(lesson: Lesson, task: Task, change: Change, strength: float = 1.0) -> float:
+def _score(lesson: Lesson, task: Task, change: Change, strength: float = 1.0) -> float:
     """nDCG@10 on dev, mean over the widths, documents mapped too."""
     ranker = Ranker(change.apply(task.documents, strength), lesson.widths)
     return mean(ranker.curve(change.apply(task.dev, strength), task.dev_judged, task.dev_own))

@@ -1,22 +1,23 @@
-"""Learning by gradient, on equal terms: every method has the same candidates, the same number of steps and the same looks at dev.
+"""Learning by gradient, on equal terms: every method has the same candidates, number of steps and evaluations on dev.
 
-Settings and steps chosen on dev, what labels teach is learned once more, from train and dev queries together.
+Once settings and steps are chosen on dev, a supervised method is trained once more, on train and dev queries together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..data import Learning
+from ..training.descent import EVERY, descend, endless_batches
 from ..training.pool import together
-from ..training.query_map import Ranker
-from ..training.rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, warm_cosine
+from ..training.ranking import Ranker
+from ..training.recipes import TRAINED_WIDTHS
 from ..training.task import Task, mean
 from ..types import F32
 
@@ -24,7 +25,6 @@ STEPS = 2_000  # in all, over the stages and settings of one fit: what AdaWidth'
 PASSES = 400  # over the train queries, at most: a small collection is learned by then
 BATCH = 128
 SHARED = 6  # negatives each query adds to the candidates that the batch shares
-WIDTHS = (32, 64, 128, 256)  # trained at, and the encoder width
 
 Encode = Callable[[F32], F32]  # (n, D) -> (n, D), whose every prefix is used
 S = TypeVar("S")
@@ -42,22 +42,22 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What a method learns from and is looked at by. Without labels the frozen first document stands in for the relevant one."""
+    """What a method learns from and is evaluated on. Without labels the frozen first document stands in for the relevant one."""
 
     task: Task
-    looked_at: Task  # the same with fewer dev queries
+    evaluated: Task  # the same with fewer dev queries
     steps: int  # of gradient, for one fit
 
     @classmethod
     def of(cls, pool: Learning) -> Ground:
         """Of a sample that is held in memory."""
         task = Task.of(pool)
-        return cls(task, task.without_dev_beyond(LOOKED_AT), steps_for(task))
+        return cls(task, task.without_dev_beyond(), steps_for(task))
 
     @property
     def widths(self) -> tuple[int, ...]:
         """The widths to learn at, the encoder width last."""
-        return (*(m for m in WIDTHS if m < self.task.width), self.task.width)
+        return (*(m for m in TRAINED_WIDTHS if m < self.task.width), self.task.width)
 
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """Batches without end."""
@@ -66,105 +66,60 @@ class Ground:
             rows, mask = self.task.candidates.shared(picked, SHARED, rng)
             yield Batch(queries[picked], documents[rows], torch.from_numpy(mask.astype(np.float32)))
 
-    def look(self, encode: Encode, asked: Encode | None = None, widths: tuple[int, ...] | None = None) -> float:
+    def evaluate(self, encode: Encode, asked: Encode | None = None, widths: tuple[int, ...] | None = None) -> float:
         """nDCG@10 on dev, mean over the widths, of a map for documents and queries (or another, `asked`, for queries)."""
         ranker = Ranker(encode(self.task.documents), widths or self.widths)
-        return mean(ranker.curve((asked or encode)(self.looked_at.dev), self.looked_at.dev_judged, self.looked_at.dev_own))
+        return mean(ranker.curve((asked or encode)(self.evaluated.dev), self.evaluated.dev_judged, self.evaluated.dev_own))
 
 
 def steps_for(task: Task) -> int:
     """Gradient steps for one fit: the same for every method, fewer where train queries are few."""
-    return min(STEPS, max(LOOK, PASSES * len(task.candidates.usable()) // BATCH))
-
-
-class Found(NamedTuple):
-    """The best look on dev: what it was worth, and its step."""
-
-    worth: float
-    step: int
-
-
-def descend(
-    weights: Sequence[Tensor],
-    loss: Callable[[T], Tensor],
-    look: Callable[[], float],
-    batches: Iterator[T],
-    *,
-    steps: int,
-    rate: float = 1e-3,
-    decay: float = 0.0,
-    until: int | None = None,
-) -> Found:
-    """AdamW over at most so many steps; leaves the weights as they were at the best look on dev.
-
-    The start counts as a look, so that nothing learned is worse on dev than nothing. With `until` there is no look: the weights
-    are left as they are after that step.
-    """
-    optimiser = torch.optim.AdamW(weights, lr=rate, weight_decay=decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, steps))
-    best, best_at, best_score = [w.detach().clone() for w in weights], 0, look() if until is None else 0.0
-    for step in range(1, (steps if until is None else until) + 1):
-        optimiser.zero_grad()
-        loss(next(batches)).backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(weights, CLIP)
-        optimiser.step()
-        schedule.step()
-        if until is None and (step % LOOK == 0 or step == steps):
-            score = look()
-            if score > best_score:
-                best, best_at, best_score = [w.detach().clone() for w in weights], step, score
-            elif step - best_at >= PATIENCE * LOOK:
-                break
-    if until is not None:
-        return Found(best_score, until)
-    with torch.no_grad():
-        for weight, kept in zip(weights, best, strict=True):
-            weight.copy_(kept)
-    return Found(best_score, best_at)
+    return min(STEPS, max(EVERY, PASSES * len(task.candidates.usable()) // BATCH))
 
 
 class Course:
-    """The way a fit takes: the settings chosen on dev and the steps at which descents were taken, in their order.
+    """The choices of a fit: the settings chosen on dev and the steps at which descents stopped, in their order.
 
-    Made of another course it goes the same way again, without a look: only what was chosen is learned, for as many steps.
+    Made from another course it repeats those choices without evaluating: only what was chosen is learned, for as many steps.
     """
 
     def __init__(self, before: Course | None = None) -> None:
         self.way: list[int] = []
-        self.worth = 0.0  # of the last descent, on dev
+        self.score = 0.0  # of the last descent, on dev
         self._before = None if before is None else iter(before.way)
 
     def descend(
         self,
         weights: Sequence[Tensor],
         loss: Callable[[T], Tensor],
-        look: Callable[[], float],
+        evaluate: Callable[[], float],
         batches: Iterator[T],
         *,
         steps: int,
         rate: float = 1e-3,
         decay: float = 0.0,
     ) -> None:
-        """Leaves the weights as they were at the best look, or as they are after as many steps as before."""
+        """Leaves the weights as they were at the best evaluation, or as they are after as many steps as before."""
         until = None if self._before is None else next(self._before)
-        self.worth, step = descend(weights, loss, look, batches, steps=steps, rate=rate, decay=decay, until=until)
-        self.way.append(step)
+        found = descend(weights, lambda: loss(next(batches)), evaluate, steps=steps, rate=rate, decay=decay, until=until)
+        self.score = found.score
+        self.way.append(found.step)
 
     def choose(self, settings: Sequence[S], learn: Callable[[S, Course], T]) -> tuple[S, T]:
-        """The setting whose last descent is worth most, and what it learned; or what the one chosen before learns now."""
+        """The setting whose last descent scores best, and what it learned; or what the one chosen before learns now."""
         if self._before is not None:
             setting = settings[next(self._before)]
             return setting, learn(setting, self)
         courses = [Course() for _ in settings]
         found = [learn(setting, course) for setting, course in zip(settings, courses, strict=True)]
-        best = max(range(len(settings)), key=lambda place: courses[place].worth)
-        self.worth = courses[best].worth
+        best = max(range(len(settings)), key=lambda place: courses[place].score)
+        self.score = courses[best].score
         self.way += [best, *courses[best].way]
         return settings[best], found[best]
 
 
 def learned(pool: Learning, learn: Callable[[Ground, Course], T]) -> T:
-    """What a method learns from a sample: by looks at dev and then, where there are labels, again from train and dev together."""
+    """What a method learns from a sample: chosen on dev and then, where there are labels, again from train and dev together."""
     ground, course = Ground.of(pool), Course()
     found, queries = learn(ground, course), together(pool.train, pool.dev)
     if queries.judged is None:

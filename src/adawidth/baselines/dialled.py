@@ -13,9 +13,10 @@ from ..hits import Hits
 from ..policies.taper import Curve
 from ..stages import MemoryBackend, Stage
 from ..stages.loop import SHORTLIST, exhaustive
+from ..training.ranking import DEPTH
 from ..training.taper import QUERIES, STARTS, kept
 from ..types import Rows
-from .base import DEPTH, Rotated, documents_of, fitted
+from .base import Rotated, documents_of, fitted
 
 BATCH = 256  # queries carried through the stages together
 
@@ -70,7 +71,7 @@ class Dialled(Rotated):
         return width if self.setting(width) is None else fitted(self, self.rotation).width
 
     def multiply_adds(self, width: int, hits: Hits) -> float:
-        """The whole query turned, the scan, and the shortlist's further coordinates."""
+        """The whole query rotated, the scan, and the shortlist's further coordinates."""
         setting, count, whole = self.setting(width), documents_of(hits), fitted(self, self.rotation).width
         if setting is None:
             return super().multiply_adds(width, hits)

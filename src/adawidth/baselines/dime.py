@@ -21,16 +21,16 @@ class MagnitudeDIME(Masked):
 
 
 class PRFDIME(Masked):
-    """Pseudo-relevance feedback. How many documents it looks at is chosen on dev; without labels two, as its authors have it."""
+    """Pseudo-relevance feedback. How many documents it takes is chosen on dev; without labels two, as its authors have it."""
 
     feedback = 2
     CHOICES = (1, 2, 5, 10)
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
-        """Chooses how many documents to look at; returns itself."""
+        """Chooses how many documents to take; returns itself."""
         if learning.labelled:
             dev = Asked.on_dev(learning, seed)
-            self.feedback = max(self.CHOICES, key=lambda count: self.worth(dev, agreement(dev, count)))
+            self.feedback = max(self.CHOICES, key=lambda count: self.score(dev, agreement(dev, count)))
         return super().fit(learning, seed)
 
     def importance(self, asked: Asked) -> Importance:

@@ -15,7 +15,7 @@ class Setting(NamedTuple):
     """Only β / α orders the coordinates, so α is 1."""
 
     beta: float  # weight of the last documents
-    first: int  # how many are looked at
+    first: int  # how many are taken
     last: int
 
 
@@ -29,7 +29,7 @@ class Eclipse(Masked):
         """Chooses its setting; returns itself."""
         if learning.labelled:
             dev = Asked.on_dev(learning, seed)
-            self.setting = max(self.CHOICES, key=lambda setting: self.worth(dev, eclipsed(dev, setting)))
+            self.setting = max(self.CHOICES, key=lambda setting: self.score(dev, eclipsed(dev, setting)))
         return super().fit(learning, seed)
 
     def importance(self, asked: Asked) -> Importance:

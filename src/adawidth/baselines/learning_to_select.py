@@ -1,4 +1,4 @@
-"""Learning to Select (methods 7): one linear layer foretells from a query which of its coordinates tell relevant documents from others."""
+"""Learning to Select (methods 7): one linear layer predicts from a query which of its coordinates tell relevant documents from others."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LearningToSelect(Masked):
             return functional.kl_div(shares, target(batch, tau), reduction="batchmean")
 
         batches, steps = ground.batches(np.random.default_rng(seed)), STEPS // len(self.TAUS)
-        course.descend([matrix, bias], loss, lambda: self.worth(dev, foretold(dev, layer)), batches, steps=steps, decay=self.DECAY)
+        course.descend([matrix, bias], loss, lambda: self.score(dev, foretold(dev, layer)), batches, steps=steps, decay=self.DECAY)
         return layer
 
 

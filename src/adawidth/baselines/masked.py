@@ -15,24 +15,23 @@ import numpy as np
 from ..data import Judged, Learning, Queries, Vectors
 from ..errors import OptionError
 from ..hits import Hits
-from ..metrics import Measure, evaluate
+from ..metrics import evaluate
 from ..rotation import Rotation
 from ..stages import MemoryBackend
 from ..stages.loop import exhaustive
 from ..stages.memory import twins
-from ..training.candidates import Candidates, nearest
+from ..training.candidates import Candidates
 from ..training.pool import sample
-from ..training.rotation import LOOKED_AT
-from ..training.task import frozen_top
+from ..training.ranking import DEPTH, NDCG, nearest
+from ..training.recipes import TRAINED_WIDTHS
+from ..training.task import DEV_QUERIES, evenly, frozen_top
 from ..types import F32, Mask, Rows
-from .base import DEPTH, documents_of, fitted
-from .descent import WIDTHS
+from .base import documents_of, fitted
 
 Importance = F32  # (Q, D), the largest are kept: signed, not absolute
 
-LIST = 1_000  # answers of the whole query that feedback may look at
+LIST = 1_000  # answers of the whole query that feedback may use
 NEGATIVES = 16  # nearest documents that are not relevant
-MEASURE = Measure("nDCG", DEPTH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,7 @@ class Asked:
     def on_dev(cls, learning: Learning, seed: int) -> Asked:
         """What choices are made by. Without labels the frozen first document stands in for the relevant one."""
         pool = sample(learning, seed)
-        dev = pool.dev.select(np.unique(np.linspace(0, len(pool.dev) - 1, min(LOOKED_AT, len(pool.dev))).astype(np.int64)))
+        dev = pool.dev.select(evenly(len(pool.dev), DEV_QUERIES))
         if dev.judged is None:
             dev = replace(dev, judged=frozen_top(dev.vectors.all(), pool.documents.all(), 1, dev.own))
         return cls.of(pool.documents, dev)
@@ -134,11 +133,11 @@ class Masked(ABC):
         count = documents_of(hits)
         return self.query_cost(count) + count * hits.mean_width
 
-    def worth(self, asked: Asked, importance: Importance) -> float:
+    def score(self, asked: Asked, importance: Importance) -> float:
         """nDCG@10, mean over the queries and the widths below the encoder's."""
-        widths = [m for m in WIDTHS if m < asked.index.width] or [asked.index.width]
+        widths = [m for m in TRAINED_WIDTHS if m < asked.index.width] or [asked.index.width]
         found = [self.ranked(asked, largest(importance, m), DEPTH).rows for m in widths]
-        return float(np.mean([evaluate([MEASURE], rows, asked.judged)[str(MEASURE)].mean() for rows in found]))
+        return float(np.mean([evaluate([NDCG], rows, asked.judged)[str(NDCG)].mean() for rows in found]))
 
 
 def largest(importance: Importance, width: int) -> Mask:

@@ -1,4 +1,4 @@
-"""Matryoshka-Adaptor (Yoon et al. 2024; methods 5.1): x̂ = x + f(x), taught to keep in every prefix the cosines of whole vectors.
+"""Matryoshka-Adaptor (Yoon et al. 2024; methods 5.1): x̂ = x + f(x), trained to keep in every prefix the cosines of whole vectors.
 
     pair   |cos(x_i, x_j) − cos(x̂_i[:m], x̂_j[:m])|     documents at random
     topk   the same                                        a document and its nearest
@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from ..data import Learning
-from ..training.candidates import nearest
 from ..training.pool import sample
+from ..training.ranking import nearest
 from ..types import F32, Floats, Rows
 from .base import Encoding, Role, fitted
 from .descent import BATCH, Batch, Course, Ground, learned
@@ -99,7 +99,7 @@ class UnsupervisedMatryoshkaAdaptor(MatryoshkaAdaptor):
 def _network(ground: Ground, course: Course, neighbourhoods: Neighbourhoods, seed: int) -> Network:
     """f after the first stage and, where there are labels, the second."""
     network, rng, labelled = Network(ground.task.width, seed), np.random.default_rng(seed), ground.task.labelled
-    descend = partial(course.descend, list(network.parameters()), look=lambda: ground.look(network.adapt))
+    descend = partial(course.descend, list(network.parameters()), evaluate=lambda: ground.evaluate(network.adapt))
     corpora = neighbourhoods.draws(rng)
     descend(partial(_kept, network, ground.widths), batches=corpora, steps=ground.steps // (2 if labelled else 1))
     if labelled:

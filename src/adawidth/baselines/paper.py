@@ -7,6 +7,7 @@ from typing import Self
 from ..data import Learning
 from ..policies import Policy
 from ..policies.router import RouterModel
+from ..training.extras import require
 from ..training.fit import fit_model
 from .base import Staged, plain
 
@@ -19,6 +20,7 @@ class Paper(Staged):
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Learns the rotation by the paper's recipe, and the router; returns itself."""
+        require("lightgbm")
         found = fit_model(learning, recipe="paper", seed=seed)
         self.rotation, self.router = found.rotation, found.policies.router
         return self

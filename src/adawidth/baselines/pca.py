@@ -1,4 +1,4 @@
-"""Principal components (methods 9.1), all kept, so that each is a rotation: no mean is subtracted from what is turned."""
+"""Principal components (methods 9.1), all kept, so that each is a rotation: no mean is subtracted before rotating."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Quantised(ABC):
         return -(-self.codes(width) * self.BITS // 8) / 4
 
     def multiply_adds(self, width: int, hits: Hits) -> float:
-        """The query turned, and every document as if each of its coordinates were multiplied."""
+        """The query rotated, and every document as if each of its coordinates were multiplied."""
         return (fitted(self, self.rotation).width + documents_of(hits)) * self.coordinates(width)
 
     def _prefixes(self, vectors: Vectors, width: int) -> F32:

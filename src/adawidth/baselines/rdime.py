@@ -23,7 +23,7 @@ class RDIME(PRFDIME):
     factors: F64 | None = None  # (D + 1,) what ε is multiplied by for each width
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
-        """Chooses how many documents to look at as DIME does, then what each width takes; returns itself."""
+        """Chooses how many documents to take as feedback, as DIME does, then what each width takes; returns itself."""
         super().fit(learning, seed)
         importance = self.importance(Asked.on_dev(learning, seed))
         shares = 1 - np.arange(importance.shape[1] + 1) / importance.shape[1]

@@ -1,4 +1,4 @@
-"""Search-Adaptor (Yoon et al. 2024; methods 5.2): x̂ = x + f(x), taught by labels at one width; each width has a network of its own.
+"""Search-Adaptor (Yoon et al. 2024; methods 5.2): x̂ = x + f(x), trained on labels at one width; each width has its own network.
 
     rank   ln(1 + exp(s_ik − s_ij))     j relevant to query i, k not
     rec    |f(x)|                        queries and documents
@@ -88,5 +88,5 @@ def _network(ground: Ground, course: Course, width: int, setting: Setting, steps
 
     weights = [*network.parameters(), *(predictor.parameters() if weight else ())]
     batches = ground.batches(np.random.default_rng(seed))
-    course.descend(weights, loss, lambda: ground.look(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
+    course.descend(weights, loss, lambda: ground.evaluate(network.adapt, widths=(width,)), batches, steps=steps, rate=rate)
     return network

@@ -23,18 +23,18 @@ from torch.nn import functional
 from ..data import Learning, unit
 from ..rotation import Rotation
 from ..training.pool import sample
-from ..training.rotation import LOOKED_AT
+from ..training.recipes import TRAINED_WIDTHS
 from ..training.task import Task
 from ..types import F32, I64, Floats
 from .base import Encoding, Role, Rotated, fitted
-from .descent import STEPS, WIDTHS, Batch, Course, Ground, learned
+from .descent import STEPS, Batch, Course, Ground, learned
 from .residual import rank_loss
 
 MEMORY = 5_000  # rows of former batches, queries and documents
 ANCHORS = 32  # rows of a batch that look for neighbours there
 NEIGHBOURS = 10
 TAUS = (1.0, 0.2)  # temperature of the choice, from the first to the last gradient step
-RATE = 1e-4  # a map that turns faster soon loses what frozen vectors knew of documents without labels
+RATE = 1e-4  # a map that changes faster soon loses what frozen vectors knew of documents without labels
 SCALE = 1_000.0  # of logits to their weights: they have to outgrow the noise in a few hundred gradient steps
 SAME = 1 - 1e-5  # cosine from which a neighbour is the row itself
 
@@ -105,9 +105,9 @@ class NestedSMEC(Rotated):
 def step_widths(width: int) -> tuple[int, ...]:
     """The encoder width halved as long as that leaves more than 256, then every width that is learned at, down to 32."""
     halves = [width]
-    while halves[-1] // 2 > WIDTHS[-1]:
+    while halves[-1] // 2 > TRAINED_WIDTHS[-1]:
         halves.append(halves[-1] // 2)
-    return (*halves, *(m for m in reversed(WIDTHS) if m < width))
+    return (*halves, *(m for m in reversed(TRAINED_WIDTHS) if m < width))
 
 
 def permutation(steps: list[Step], width: int) -> I64:
@@ -133,7 +133,7 @@ class Memory:
         self.rows, self.count = torch.empty(MEMORY, width), 0
 
     def add(self, rows: Tensor) -> None:
-        """Puts rows in the place of the oldest."""
+        """Overwrites the oldest rows."""
         rows = rows[-MEMORY:]
         self.rows[(self.count + torch.arange(len(rows))) % MEMORY] = rows
         self.count += len(rows)
@@ -152,7 +152,7 @@ def learned_steps(ground: Ground, course: Course, *, mapped: bool, seed: int) ->
     widths = step_widths(ground.task.width)
     for before, width in pairwise(widths):
         task = carrying(ground.task, steps)
-        here = replace(ground, task=task, looked_at=task.without_dev_beyond(LOOKED_AT))
+        here = replace(ground, task=task, evaluated=task.without_dev_beyond())
         steps.append(StepInTraining(here, before, width, STEPS // (len(widths) - 1), mapped=mapped, seed=seed).learn(course))
     return steps
 
@@ -172,7 +172,7 @@ class StepInTraining:
     def learn(self, course: Course) -> Step:
         """The step where the descent leaves it."""
         weights = [weight for weight in (self.change, self.bias, self.logits) if weight.requires_grad]
-        course.descend(weights, self.loss, self.look, self.ground.batches(self.rng), steps=self.steps, rate=RATE)
+        course.descend(weights, self.loss, self.evaluate, self.ground.batches(self.rng), steps=self.steps, rate=RATE)
         return self.step()
 
     def step(self) -> Step:
@@ -181,10 +181,10 @@ class StepInTraining:
         order = torch.argsort(self.logits.detach(), descending=True, stable=True)
         return Step(matrix.numpy(), bias.numpy(), order.numpy(), self.width)
 
-    def look(self) -> float:
+    def evaluate(self) -> float:
         """nDCG@10 on dev at the width of what goes on."""
         step = self.step()
-        return self.ground.look(lambda rows: step.apply(rows[:, : self.before]), widths=(self.width,))
+        return self.ground.evaluate(lambda rows: step.apply(rows[:, : self.before]), widths=(self.width,))
 
     def loss(self, batch: Batch) -> Tensor:
         """Rank losses before and after the choice, and how far cosines after it are from frozen ones."""

@@ -30,7 +30,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, learning: Learning, seed: int) -> Spectrum:
-        """Of the documents; queries are not looked at."""
+        """Of the documents; queries are not used."""
         mean = mean_of(learning.documents)
         variances, axes = np.linalg.eigh(covariance(learning.documents, mean, seed))
         return cls(mean, axes.T[::-1], np.maximum(variances[::-1], 0.0))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..record import Record
 from .widths import AUTO, FROZEN, in_numbers
 
 WIDTH = "width (coordinates read per document)"
@@ -82,10 +83,10 @@ def of_evaluation(result: Mapping[str, Any]) -> Chart:
     return Chart(measure, (_curve("adawidth", fixed),) if fixed else (), spots, frozen, width)
 
 
-def of_record(record: Mapping[str, Any], width: int) -> Chart:
+def of_record(record: Record, width: int) -> Chart:
     """From a model's record: the dev curve of every recipe tried."""
-    curves = [_curve(trial["recipe"], {int(m): (figure, 0.0) for m, figure in trial["dev"].items()}) for trial in record.get("trials", ())]
-    return Chart(str(record.get("dev_measure", "nDCG@10")), tuple(curves), (), None, width)
+    curves = [_curve(trial.recipe, {m: (figure, 0.0) for m, figure in trial.dev.items()}) for trial in record.trials]
+    return Chart(record.dev_measure, tuple(curves), (), None, width)
 
 
 def _curve(name: str, points: Mapping[int, tuple[float, float]]) -> Curve:

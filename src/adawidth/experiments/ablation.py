@@ -57,7 +57,7 @@ def _fitted(seed: int, learning: Learning) -> Baseline:
 
 
 def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """Rows down, widths across, mean over the places."""
+    """Rows down, widths across, mean over the pairs."""
     found = Measured(cells)
     widths = _widths(found)
     rows = [
@@ -78,8 +78,8 @@ def judge(cells: Sequence[Cell]) -> Verdict:
         rotation > alone and added["low"] > 0,
         rotation > alone,
         "The paper finds that its rotation brings most of the gain (+.209 over truncation), the router +.013 alone and +.0013 on top.",
-        f"Here, over {len(found.places)} places, the rotation brings {rotation:+.4f} and the router alone {alone:+.4f} at widths "
-        f"{widths[0]} to {widths[-1]}.",
+        f"Here, over {len(found.pairs)} dataset-encoder pairs, the rotation brings {rotation:+.4f} and the router alone {alone:+.4f} "
+        f"at widths {widths[0]} to {widths[-1]}.",
         f"All widths counted, the router adds {interval(added)} on top of the rotation and {interval(gained)} alone; predictor and "
         "threshold are chosen on dev.",
     )
@@ -100,14 +100,14 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
             color=colours.get(method, "#b8bec8"), linestyle=(0, (4, 2)) if dashed else "-", label=NAMES.get(method, method),
         )  # fmt: skip
     axes.set_xlabel("mean width", color=INK)
-    axes.set_ylabel("nDCG@10, mean over the places", color=INK)
+    axes.set_ylabel("nDCG@10, mean over the pairs", color=INK)
     log_widths(axes, widths)
     dress(axes, "")
     figure.legend(loc="outside right center", frameon=False, labelcolor=INK)
 
 
 def _widths(found: Measured) -> list[int]:
-    """The paper's, as far as all places have them."""
+    """The paper's, as far as all pairs have them."""
     return [m for m in WIDTHS if m in found.widths()] or found.widths()
 
 

@@ -77,11 +77,11 @@ class Experiment:
 
 def label(cell: Cell) -> str:
     """What tables and figures call a cell."""
-    turned = "" if cell.get("rotation", "none") == "none" else f", {cell['rotation']}"
-    return f"{cell['dataset']}, {cell['encoder']}{turned}"
+    rotation = "" if cell.get("rotation", "none") == "none" else f", {cell['rotation']}"
+    return f"{cell['dataset']}, {cell['encoder']}{rotation}"
 
 
-def places(cells: Sequence[Cell]) -> list[tuple[str, str]]:
+def pairs(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     """Every dataset with its encoder, in order."""
     return list(dict.fromkeys((cell["dataset"], cell["encoder"]) for cell in cells))
 

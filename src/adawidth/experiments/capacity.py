@@ -71,7 +71,7 @@ def parts(settings: Settings) -> list[Part]:
 
 
 def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """One row a configuration: parameters (mean over the places) and nDCG@10, mean over places and widths, with the seeds' spread."""
+    """One row per configuration: parameters (mean over the pairs) and nDCG@10, mean over pairs and widths, with the seeds' spread."""
     found = Measured(cells)
     rows = []
     for method in (*COMPARED, *map(name_of, REFLECTIONS)):
@@ -97,21 +97,21 @@ def judge(cells: Sequence[Cell]) -> Verdict:
         "compares with, by .0701 at least.",
         f"Here it changes by {span:.4f}; the best is F = {top} ({means[top]:.4f}), F = {SPAN[0]} has {means[SPAN[0]]:.4f}; {len(ahead)} of "
         f"{len(SPAN)} are ahead of {best} ({rivals[best]:.4f}).",
-        f"F = {top} against {best}, over {len(found.places)} places: {interval(margin(found, name_of(top), best))}.",
+        f"F = {top} against {best}, over {len(found.pairs)} dataset-encoder pairs: {interval(margin(found, name_of(top), best))}.",
     )
 
 
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
-    """nDCG@10 over F, one line a place, the compared methods as marks at the right."""
+    """nDCG@10 over F, one line per pair, the compared methods as marks at the right."""
     found = Measured(cells)
     figure.set_size_inches(8.2, 4.6)
     axes = figure.add_subplot()
     colours = ("#d9480f", "#8a4fbf", "#2f9e8f", "#3b6fd4", "#b58900", "#c2255c", "#5c7c3a", "#4a5568")
-    for number, place in enumerate(found.places):
-        values = [np.mean([found.mean(place, name_of(f), m) for m in found.widths(place)]) for f in REFLECTIONS]
+    for number, pair in enumerate(found.pairs):
+        values = [np.mean([found.mean(pair, name_of(f), m) for m in found.widths(pair)]) for f in REFLECTIONS]
         colour = colours[number % len(colours)]
-        axes.plot(REFLECTIONS, values, color=colour, marker="o", markersize=4.5, linewidth=1.8, label=", ".join(place))
-        rival = max(np.mean([found.mean(place, method, m) for m in found.widths(place)]) for method in COMPARED)
+        axes.plot(REFLECTIONS, values, color=colour, marker="o", markersize=4.5, linewidth=1.8, label=", ".join(pair))
+        rival = max(np.mean([found.mean(pair, method, m) for m in found.widths(pair)]) for method in COMPARED)
         axes.plot(REFLECTIONS[-1] * 1.35, rival, color=colour, marker="D", markersize=6)
     axes.set_xlabel("reflections F   (◆ the best of the methods compared with)", color=INK)
     axes.set_ylabel("nDCG@10, mean over the widths", color=INK)

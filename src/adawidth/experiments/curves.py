@@ -43,16 +43,14 @@ def parts(settings: Settings) -> list[Part]:
 
 
 def summarise(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Means over all places, margins over every rival, widths to match, and where a rival wins."""
+    """Means over all pairs, margins over every rival, widths to match, and where a rival wins."""
     found = Measured(cells)
     rivals, ours = found.rivals((*OURS, PAPER)), [method for method in (*OURS, PAPER) if method in found.methods]
     summary: dict[str, Any] = {
-        "places": [" ".join(place) for place in found.places],
+        "pairs": [" ".join(pair) for pair in found.pairs],
         "means": {method: {str(m): round(found.overall(method, m), 4) for m in found.widths()} for method in found.methods},
         "margins": [margin(found, method, rival) for method in ours for rival in rivals],
-        "ratios": [
-            {"method": method, "against": rival, "anchors": ratios(found, method, rival)} for method in ours for rival in rivals
-        ],
+        "ratios": [{"method": method, "against": rival, "anchors": ratios(found, method, rival)} for method in ours for rival in rivals],
     }
     mine = [method for method in OURS if method in found.methods]
     if mine and rivals:
@@ -63,7 +61,7 @@ def summarise(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """Methods down, widths across, mean over all places; beside it parameters, stored floats at 64 and seconds to fit."""
+    """Methods down, widths across, mean over all pairs; beside it parameters, stored floats at 64 and seconds to fit."""
     found = Measured(cells)
     widths = found.widths()
     ordered = sorted(found.methods, key=lambda method: -sum(found.overall(method, m) for m in widths))
@@ -90,7 +88,8 @@ def judge(cells: Sequence[Cell]) -> Verdict:
         len(ahead) == len(COMPARED),
         bool(ahead),
         "The paper says that its rotation and router are ahead of Matryoshka-Adaptor, SMEC and Learning-to-Select at every width. "
-        f"Here the paper's own configuration is, over {len(found.places)} places and widths {found.widths()[0]} to {found.widths()[-1]},",
+        f"Here the paper's own configuration is, over {len(found.pairs)} dataset-encoder pairs "
+        f"and widths {found.widths()[0]} to {found.widths()[-1]},",
         "; ".join(f"{interval(entry)} nDCG@10 against {entry['against']} (ahead at {entry['ahead']} of {entry['of']})" for entry in margins)
         + ".",
         *_ours(found),
@@ -119,15 +118,15 @@ def _ours(found: Measured) -> list[str]:
 
 
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
-    """A panel a place; the methods the paper names, ours and the strongest ones in colour, the others grey."""
+    """A panel per pair; the methods the paper names, ours and the strongest ones in colour, the others grey."""
     found = Measured(cells)
-    encoders = list(dict.fromkeys(encoder for _, encoder in found.places))
-    datasets = list(dict.fromkeys(dataset for dataset, _ in found.places))
+    encoders = list(dict.fromkeys(encoder for _, encoder in found.pairs))
+    datasets = list(dict.fromkeys(dataset for dataset, _ in found.pairs))
     figure.set_size_inches(2.2 + 4.2 * len(datasets), 0.8 + 3.6 * len(encoders))
     handles: dict[str, Any] = {}
     for row, encoder in enumerate(encoders):
         for column, dataset in enumerate(datasets):
-            if (dataset, encoder) in found.places:
+            if (dataset, encoder) in found.pairs:
                 axes = figure.add_subplot(len(encoders), len(datasets), row * len(datasets) + column + 1)
                 handles |= _panel(axes, found, (dataset, encoder))
     figure.supxlabel("mean width (coordinates read per candidate)", color=INK, fontsize=10.5)
@@ -136,28 +135,27 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
     figure.legend([handles[name] for name in ordered], ordered, loc="outside right center", frameon=False, labelcolor=INK)
 
 
-def _panel(axes: Any, found: Measured, place: tuple[str, str]) -> dict[str, Any]:
+def _panel(axes: Any, found: Measured, pair: tuple[str, str]) -> dict[str, Any]:
     handles: dict[str, Any] = {}
     for method in sorted(found.methods, key=lambda name: name in DRAWN):
-        widths, means = found.curve(place, method)
+        widths, means = found.curve(pair, method)
         colour, oracle = DRAWN.get(method), method.endswith(":oracle")
         (line,) = axes.plot(
             widths, means, color=colour or "#c9ced6", linewidth=2.4 if method in OURS else 1.6 if colour else 0.9,
             linestyle=(0, (1, 2)) if oracle else "-", zorder=4 if method in OURS else 3 if colour else 2, solid_capstyle="round",
         )  # fmt: skip
         if colour:
-            spreads = [found.spread(place, method, m) for m in widths]
+            spreads = [found.spread(pair, method, m) for m in widths]
             low, high = ([mean + sign * spread for mean, spread in zip(means, spreads, strict=True)] for sign in (-1, 1))
             axes.fill_between(widths, low, high, color=colour, alpha=0.15, linewidth=0)
         handles[method if colour else "oracles" if oracle else "other methods"] = line
-    frozen = found.of_place(place, "frozen")
+    frozen = found.of_pair(pair, "frozen")
     axes.axhline(frozen, color=MUTED, linewidth=1.1, linestyle=(0, (5, 3)), zorder=1)
     axes.text(1, frozen, "frozen, full width ", transform=axes.get_yaxis_transform(), ha="right", va="bottom", color=MUTED, fontsize=9)
-    log_widths(axes, [m for m in found.curve(place, found.methods[0])[0] if m not in (48, 96, 192)])
-    dress(axes, f"{place[0]}, {place[1]}")
+    log_widths(axes, [m for m in found.curve(pair, found.methods[0])[0] if m not in (48, 96, 192)])
+    dress(axes, f"{pair[0]}, {pair[1]}")
     return handles
 
 
 CURVES = Experiment("Quality against mean width", parts, table, judge, draw, summarise)
 VQA = Experiment("Quality against mean width, images and questions", parts, table, judge, draw, summarise)
-

@@ -17,17 +17,15 @@ CLOSE = 0.01  # nDCG@10 that is not called a loss
 
 
 def margin(found: Measured, ours: str, other: str) -> dict[str, Any]:
-    """Mean of ours less the other's over places and widths, its paired 95 % interval, by dataset and encoder, and the sign counts."""
-    gaps = {
-        (place, m): found.values(place, ours, m) - found.values(place, other, m) for place in found.places for m in found.widths(place)
-    }
-    by_place = [np.mean([gaps[place, m] for m in found.widths(place)], axis=0) for place in found.places]
-    mean, low, high = mean_interval(by_place)
+    """Mean of ours less the other's over pairs and widths, its paired 95 % interval, by dataset and encoder, and the sign counts."""
+    gaps = {(pair, m): found.values(pair, ours, m) - found.values(pair, other, m) for pair in found.pairs for m in found.widths(pair)}
+    by_pair = [np.mean([gaps[pair, m] for m in found.widths(pair)], axis=0) for pair in found.pairs]
+    mean, low, high = mean_interval(by_pair)
     single = {key: float(gap.mean()) for key, gap in gaps.items()}
 
     def by(part: int) -> dict[str, float]:
-        names = dict.fromkeys(place[part] for place in found.places)
-        return {name: _mean([gap for (place, _), gap in single.items() if place[part] == name]) for name in names}
+        names = dict.fromkeys(pair[part] for pair in found.pairs)
+        return {name: _mean([gap for (pair, _), gap in single.items() if pair[part] == name]) for name in names}
 
     return {
         "method": ours,
@@ -57,56 +55,56 @@ def needed(widths: Sequence[int], means: Sequence[float], wanted: float) -> floa
 
 
 def ratios(found: Measured, ours: str, other: str) -> list[dict[str, Any]]:
-    """At each anchor: how many times our width the other method reads to reach our nDCG@10, geometric mean over the places.
+    """At each anchor: how many times our width the other method reads to reach our nDCG@10, geometric mean over the pairs.
 
-    A place where it never does is censored: it has no ratio, so it is counted and not averaged.
+    A pair where it never does is censored: it has no ratio, so it is counted and not averaged.
     """
     entries = []
     for anchor in (m for m in ANCHORS if m in found.widths()):
-        all_ratios = {place: needed(*found.curve(place, other), found.mean(place, ours, anchor)) / anchor for place in found.places}
+        all_ratios = {pair: needed(*found.curve(pair, other), found.mean(pair, ours, anchor)) / anchor for pair in found.pairs}
         reached = [ratio for ratio in all_ratios.values() if math.isfinite(ratio)]
         entries.append(
             {
                 "width": anchor,
                 "ratio": geometric_mean(reached) if reached else None,
-                "places": len(reached),
-                "censored": [" ".join(place) for place, ratio in all_ratios.items() if not math.isfinite(ratio)],
+                "pairs": len(reached),
+                "censored": [" ".join(pair) for pair, ratio in all_ratios.items() if not math.isfinite(ratio)],
             }
         )
     return entries
 
 
 def saved(found: Measured, ours: str, other: str) -> float | None:
-    """The share of its coordinates that we do without at the other's own nDCG@10, mean over places and widths.
+    """The share of its coordinates that we do without at the other's own nDCG@10, mean over pairs and widths.
 
     Operating points that we never reach are left out; None where we reach none. Our narrowest measured width is
     the least that counts, so this is rather too small than too large.
     """
     shares = []
-    for place in found.places:
-        widths, means = found.curve(place, ours)
-        for m in found.widths(place):
-            width = needed(widths, means, found.mean(place, other, m))
+    for pair in found.pairs:
+        widths, means = found.curve(pair, ours)
+        for m in found.widths(pair):
+            width = needed(widths, means, found.mean(pair, other, m))
             if math.isfinite(width):
                 shares.append(1 - max(width, widths[0]) / m)
     return _mean(shares) if shares else None
 
 
 def strongest(found: Measured, rivals: Sequence[str], widths: Sequence[int]) -> str:
-    """The rival with the best mean over places and widths."""
+    """The rival with the best mean over pairs and widths."""
     return max(rivals, key=lambda method: _mean([found.overall(method, m) for m in widths]))
 
 
 def losses(found: Measured, ours: Sequence[str], rivals: Sequence[str]) -> list[dict[str, Any]]:
-    """Places and widths where a rival is ahead of the better of our rows there by more than CLOSE, with its name."""
+    """Pairs and widths where a rival is ahead of the better of our rows there by more than CLOSE, with its name."""
     entries = []
-    for place in found.places:
-        for m in found.widths(place):
-            means = {method: found.mean(place, method, m) for method in (*ours, *rivals)}
+    for pair in found.pairs:
+        for m in found.widths(pair):
+            means = {method: found.mean(pair, method, m) for method in (*ours, *rivals)}
             rival = max(rivals, key=means.__getitem__)
             gap = max(means[method] for method in ours) - means[rival]
             if gap < -CLOSE:
-                entries.append({"dataset": place[0], "encoder": place[1], "width": m, "method": rival, "gap": gap})
+                entries.append({"dataset": pair[0], "encoder": pair[1], "width": m, "method": rival, "gap": gap})
     return entries
 
 

@@ -13,13 +13,12 @@ from ..baselines import Baseline
 from ..data import Dataset, Learning
 from ..evaluation.compare import MEASURE, Row, measured
 from ..evaluation.widths import FULL, in_numbers, usable_widths
+from ..training.task import DEV_WIDTHS
 from ..types import F64
-from .base import Cell, Part, Settings, places
+from .base import Cell, Part, Settings, pairs
 
-WIDTHS = (32, 48, 64, 96, 128, 192, 256)
 PER_QUERY = "per_query"
 DIGITS = 4
-
 
 
 def method_part(method: str, seed: int, settings: Settings, make: Callable[[Learning], Baseline] | None = None) -> Part:
@@ -33,12 +32,10 @@ def method_parts(methods: Sequence[str], settings: Settings) -> list[Part]:
     return [method_part(method, seed, settings) for seed in range(settings.seeds) for method in methods]
 
 
-def _measure(
-    data: Dataset, *, method: str, seed: int, settings: Settings, make: Callable[[Learning], Baseline] | None
-) -> dict[str, Any]:
+def _measure(data: Dataset, *, method: str, seed: int, settings: Settings, make: Callable[[Learning], Baseline] | None) -> dict[str, Any]:
     learning = at_most(data.learning(seed=seed), settings.train_queries, seed)
     queries = data.split("test")
-    widths = usable_widths(None, (*WIDTHS, FULL), data.documents.width)
+    widths = usable_widths(None, (*DEV_WIDTHS, FULL), data.documents.width)
     rows = list(measured(method, seed, learning, queries, widths, None if make is None else partial(make, learning)))
     (frozen,) = measured("truncation", seed, learning, queries, (FULL,))
     return {
@@ -74,7 +71,7 @@ def at_most(learning: Learning, count: int, seed: int) -> Learning:
     return replace(learning, train=learning.train.select(np.sort(picked)))
 
 
-Place = tuple[str, str]  # dataset and encoder
+Pair = tuple[str, str]  # dataset and encoder
 
 
 class Measured:
@@ -82,9 +79,9 @@ class Measured:
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self.cells = [cell for cell in cells if "method" in cell]
-        self.places: list[Place] = places(self.cells)
+        self.pairs: list[Pair] = pairs(self.cells)
         self.methods: list[str] = list(dict.fromkeys(cell["method"] for cell in self.cells))
-        grouped: dict[tuple[Place, str, int], list[F64]] = {}
+        grouped: dict[tuple[Pair, str, int], list[F64]] = {}
         for cell in self.cells:
             for point in cell["points"]:
                 width = in_numbers(point["width"], cell["encoder_width"])
@@ -94,35 +91,35 @@ class Measured:
         self._means = {key: float(values.mean()) for key, values in self._values.items()}
         self._spreads = {key: float(np.std([v.mean() for v in found], ddof=1)) if len(found) > 1 else 0.0 for key, found in grouped.items()}
 
-    def widths(self, place: Place | None = None) -> list[int]:
-        """The widths of WIDTHS that a place has, or that all of them have."""
-        here = self.places if place is None else [place]
-        return [m for m in WIDTHS if all((p, self.methods[0], m) in self._means for p in here)]
+    def widths(self, pair: Pair | None = None) -> list[int]:
+        """The widths of DEV_WIDTHS that a pair has, or that all of them have."""
+        here = self.pairs if pair is None else [pair]
+        return [m for m in DEV_WIDTHS if all((p, self.methods[0], m) in self._means for p in here)]
 
-    def of_place(self, place: Place, name: str) -> Any:
-        """What all cells of a place have alike: encoder_width, frozen, documents, …"""
-        return next(cell[name] for cell in self.cells if (cell["dataset"], cell["encoder"]) == place)
+    def of_pair(self, pair: Pair, name: str) -> Any:
+        """What all cells of a pair have alike: encoder_width, frozen, documents, …"""
+        return next(cell[name] for cell in self.cells if (cell["dataset"], cell["encoder"]) == pair)
 
-    def values(self, place: Place, method: str, width: int) -> F64:
+    def values(self, pair: Pair, method: str, width: int) -> F64:
         """Of every query. (Q,)"""
-        return np.asarray(self._values[place, method, width])
+        return np.asarray(self._values[pair, method, width])
 
-    def mean(self, place: Place, method: str, width: int) -> float:
+    def mean(self, pair: Pair, method: str, width: int) -> float:
         """Over the queries."""
-        return self._means[place, method, width]
+        return self._means[pair, method, width]
 
-    def spread(self, place: Place, method: str, width: int) -> float:
+    def spread(self, pair: Pair, method: str, width: int) -> float:
         """Standard deviation over the seeds, 0 for one."""
-        return self._spreads[place, method, width]
+        return self._spreads[pair, method, width]
 
     def overall(self, method: str, width: int) -> float:
-        """Mean over all places."""
-        return float(np.mean([self.mean(place, method, width) for place in self.places]))
+        """Mean over all pairs."""
+        return float(np.mean([self.mean(pair, method, width) for pair in self.pairs]))
 
-    def curve(self, place: Place, method: str) -> tuple[list[int], list[float]]:
+    def curve(self, pair: Pair, method: str) -> tuple[list[int], list[float]]:
         """All widths, ascending, and the means there."""
-        widths = sorted(m for p, name, m in self._means if (p, name) == (place, method))
-        return widths, [self.mean(place, method, m) for m in widths]
+        widths = sorted(m for p, name, m in self._means if (p, name) == (pair, method))
+        return widths, [self.mean(pair, method, m) for m in widths]
 
     def rivals(self, ours: Sequence[str]) -> list[str]:
         """Every other method that reads no test label."""

@@ -55,7 +55,7 @@ def reproduce(
 
     A cell is kept in `out`/cells as soon as it is measured, and one that is there is not measured again, so that an interrupted
     run goes on where it stopped and experiments with a part in common measure it once. A cell of other settings, and an `out`
-    that is no such folder, are refused; with `force` every cell asked for is measured anew. Other files in `out` stay. None for an
+    that is no such folder, are refused; with `force` every cell asked for is measured again. Other files in `out` stay. None for an
     encoder means the only one that the dataset has.
     """
     chosen, out = experiment(name), Path(out)
@@ -75,13 +75,13 @@ def reproduce(
     if force:
         for file in asked:
             file.unlink(missing_ok=True)
-    with written(out), kept_if_used(kept), progress(f"reproducing {name}", len(asked)) as tick:
+    with written(out), kept_if_used(kept), progress(f"reproducing {name}", len(asked)) as advance:
         for file, (data, part) in asked.items():
-            tick(0, f"{data.name}, {data.encoder}: {part.name}")
+            advance(0, f"{data.name}, {data.encoder}: {part.name}")
             if file not in cells:
                 cells[file] = {**heads[file], **part.measure(data)}
                 _write_json(file, cells[file])
-            tick()
+            advance()
     return _write(name, chosen, [cells[file] for file in asked], out)
 
 

@@ -96,11 +96,6 @@ def oracle_widths(test: Examples, widths: tuple[int, ...], budget: float, *, onl
     return allot(gains, widths, max(1e-12, price_for(gains, widths, min(budget, widths[-1]))))
 
 
-def fixed_curve(test: Examples) -> RoutedCurve:
-    """Every query at one width, for each width of the examples."""
-    return RoutedCurve("fixed", np.array(test.widths, np.float64), test.values.T)
-
-
 def pair_curves(train: Examples, dev: Examples, test: Examples, pair: tuple[int, int], seed: int = 0) -> list[RoutedCurve]:
     """Every predictor and rule over one action pair, the oracles, chance and the optimistic envelope of the predictors."""
     gain = train.at(pair[1]) - train.at(pair[0])
@@ -121,13 +116,8 @@ def pair_curves(train: Examples, dev: Examples, test: Examples, pair: tuple[int,
     return [*curves, RoutedCurve("random", np.array(budgets), chance), together]
 
 
-def patience_curve(test: Examples, rounds: Sequence[int] = (1, 2, 3, 4)) -> RoutedCurve:
-    """Label-free: read on from width to width until the top 10 has stayed the same list for so many steps."""
-    return _curve("patience", test, [patience(test, r) for r in rounds])
-
-
 def patience(test: Examples, rounds: int) -> Widths:
-    """The first width at which the top 10 had stood unchanged for `rounds` steps; the widest where there is none. (Q,)"""
+    """Label-free: the first width at which the top 10 had stood unchanged for `rounds` steps; the widest where there is none. (Q,)"""
     same = (test.tops[:, 1:] == test.tops[:, :-1]).all(axis=2)  # (Q, W - 1)
     run = np.zeros(len(test), np.int64)
     chosen = np.full(len(test), test.widths[-1])
@@ -150,7 +140,7 @@ def envelope(curves: Sequence[RoutedCurve]) -> RoutedCurve:
 def leave_one_out(
     collections: Mapping[str, tuple[Examples, Examples]], held: str, sets: Sequence[str] = ("scale-free", "extended"), seed: int = 0
 ) -> dict[str, RouterModel]:
-    """For each feature set, the multi-width router taught by all collections but one, its prices set on that one's dev queries.
+    """For each feature set, the multi-width router trained on all collections but one, its prices set on that one's dev queries.
 
     Collections are (train, dev) of one encoder. The held-out dev queries set prices, for which no label is needed.
     """
@@ -212,7 +202,7 @@ def mlp(x: F64, y: F64, others: Sequence[F64], seed: int, members: int = 5, epoc
         generator = torch.Generator().manual_seed(seed + member)
         torch.manual_seed(seed + member)
         order = torch.randperm(len(x), generator=generator)
-        held, taught = order[: round(0.15 * len(x))], order[round(0.15 * len(x)) :]
+        held, rest = order[: round(0.15 * len(x))], order[round(0.15 * len(x)) :]
         net = torch.nn.Sequential(
             torch.nn.Linear(x.shape[1], 64), torch.nn.ReLU(), torch.nn.Dropout(0.1),
             torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(32, 1),
@@ -221,7 +211,7 @@ def mlp(x: F64, y: F64, others: Sequence[F64], seed: int, members: int = 5, epoc
         best, since, state = np.inf, 0, {name: value.clone() for name, value in net.state_dict().items()}
         for _ in range(epochs):
             net.train()
-            for batch in taught[torch.randperm(len(taught), generator=generator)].split(256):  # type: ignore[no-untyped-call]
+            for batch in rest[torch.randperm(len(rest), generator=generator)].split(256):  # type: ignore[no-untyped-call]
                 optimiser.zero_grad()
                 torch.nn.functional.mse_loss(net(given[batch]), wanted[batch]).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()

@@ -40,9 +40,7 @@ def subsampled(settings: Settings) -> dict[str, Any]:
 def required_widths(data: Dataset, settings: Settings) -> WidthLaw:
     """As measured with these settings."""
     check_width(settings.rotation, data)
-    return WidthLaw.fit(
-        data, settings.rotation, quantile=LOWEST, smallest=settings.smallest, queries=settings.queries, seed=settings.seed
-    )
+    return WidthLaw.fit(data, settings.rotation, quantile=LOWEST, smallest=settings.smallest, queries=settings.queries, seed=settings.seed)
 
 
 def measure(data: Dataset, settings: Settings) -> dict[str, Any]:

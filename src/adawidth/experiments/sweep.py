@@ -16,7 +16,7 @@ from ..training.pool import sample
 from ..training.recipes import PAPER, Recipe
 from ..training.rotation import learn
 from ..training.task import Task
-from .base import Cell, Experiment, Part, Settings, Verdict, dress, places, refuse_rotation, verdict
+from .base import Cell, Experiment, Part, Settings, Verdict, dress, pairs, refuse_rotation, verdict
 from .methods import at_most
 
 GRID = {"λ₁": (1.0, 2.0, 4.0, 8.0), "λ₂": (1.0, 2.0, 4.0, 8.0), "θ": (0.02, 0.05, 0.1), "θ_b": (0.02, 0.05, 0.1, 0.2)}
@@ -83,43 +83,43 @@ def _measure(data: Dataset, setting: Setting, seed: int, train_queries: int) -> 
 
 
 def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """Settings down, best first; places across: mean on dev over widths and seeds, with the spread over the seeds."""
-    everywhere, settings = places(cells), list(dict.fromkeys(tuple(cell["setting"]) for cell in cells))
+    """Settings down, best first; pairs across: mean on dev over widths and seeds, with the spread over the seeds."""
+    everywhere, settings = pairs(cells), list(dict.fromkeys(tuple(cell["setting"]) for cell in cells))
     ordered = sorted(settings, key=lambda setting: -_overall(cells, setting))
-    rows = [[*(f"{v:g}" for v in s), f"{_overall(cells, s):.4f}", *(_shown(cells, s, place) for place in everywhere)] for s in ordered]
-    return [*FACTORS, "mean", *(", ".join(place) for place in everywhere)], rows
+    rows = [[*(f"{v:g}" for v in s), f"{_overall(cells, s):.4f}", *(_shown(cells, s, pair) for pair in everywhere)] for s in ordered]
+    return [*FACTORS, "mean", *(", ".join(pair) for pair in everywhere)], rows
 
 
 def judge(cells: Sequence[Cell]) -> Verdict:
     """The paper's claim: one setting does for every encoder and collection."""
-    everywhere, settings = places(cells), list(dict.fromkeys(tuple(cell["setting"]) for cell in cells))
+    everywhere, settings = pairs(cells), list(dict.fromkeys(tuple(cell["setting"]) for cell in cells))
     best = max(settings, key=lambda setting: _overall(cells, setting))
-    lost = {place: max(_mean(cells, s, place) for s in settings) - _mean(cells, CHOSEN, place) for place in everywhere}
-    within = [place for place in everywhere if lost[place] <= _error(cells, place)]
-    worst = max(lost, key=lambda place: lost[place])
+    lost = {pair: max(_mean(cells, s, pair) for s in settings) - _mean(cells, CHOSEN, pair) for pair in everywhere}
+    within = [pair for pair in everywhere if lost[pair] <= _error(cells, pair)]
+    worst = max(lost, key=lambda pair: lost[pair])
     return verdict(
         len(within) == len(everywhere),
         bool(within),
         f"The paper uses one setting ({Setting(*CHOSEN)}) everywhere. Of {len(settings)} tried here, judged on dev, it is within one "
-        f"standard error of the best in {len(within)} of {len(everywhere)} places; it gives away at most {lost[worst]:.4f} nDCG@10 "
-        f"({', '.join(worst)}).",
-        f"Over all places the best is {Setting(*best)}: {_overall(cells, best):.4f}, the paper's {_overall(cells, CHOSEN):.4f}.",
+        f"standard error of the best on {len(within)} of {len(everywhere)} dataset-encoder pairs; it gives away "
+        f"at most {lost[worst]:.4f} nDCG@10 ({', '.join(worst)}).",
+        f"Over all pairs the best is {Setting(*best)}: {_overall(cells, best):.4f}, the paper's {_overall(cells, CHOSEN):.4f}.",
     )
 
 
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
-    """A panel a factor: what changing it alone does to the mean on dev, one line a place."""
-    everywhere = places(cells)
+    """A panel per factor: what changing it alone does to the mean on dev, one line per pair."""
+    everywhere = pairs(cells)
     figure.set_size_inches(2.2 + 3.0 * len(FACTORS), 4.2)
     colours = ("#d9480f", "#8a4fbf", "#2f9e8f", "#3b6fd4", "#b58900", "#c2255c", "#5c7c3a", "#4a5568")
     first = None
     for i, factor in enumerate(FACTORS):
         first = axes = figure.add_subplot(1, len(FACTORS), i + 1, sharey=first)
-        for number, place in enumerate(everywhere):
-            values = [_mean(cells, (*CHOSEN[:i], value, *CHOSEN[i + 1 :]), place) - _mean(cells, CHOSEN, place) for value in GRID[factor]]
+        for number, pair in enumerate(everywhere):
+            values = [_mean(cells, (*CHOSEN[:i], value, *CHOSEN[i + 1 :]), pair) - _mean(cells, CHOSEN, pair) for value in GRID[factor]]
             axes.plot(
                 range(len(values)), values, color=colours[number % len(colours)], marker="o", markersize=4.5, linewidth=1.8,
-                label=", ".join(place) if i == 0 else None,
+                label=", ".join(pair) if i == 0 else None,
             )  # fmt: skip
         axes.axvline(GRID[factor].index(CHOSEN[i]), color="#98a2b3", linewidth=1, linestyle=(0, (5, 3)), zorder=1)
         axes.set_xticks(range(len(GRID[factor])), [f"{value:g}" for value in GRID[factor]])
@@ -128,25 +128,25 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
     figure.legend(loc="outside right center", frameon=False, labelcolor=INK)
 
 
-def _of(cells: Sequence[Cell], setting: Sequence[float], place: tuple[str, str]) -> list[Cell]:
-    return [cell for cell in cells if tuple(cell["setting"]) == tuple(setting) and (cell["dataset"], cell["encoder"]) == place]
+def _of(cells: Sequence[Cell], setting: Sequence[float], pair: tuple[str, str]) -> list[Cell]:
+    return [cell for cell in cells if tuple(cell["setting"]) == tuple(setting) and (cell["dataset"], cell["encoder"]) == pair]
 
 
-def _mean(cells: Sequence[Cell], setting: Sequence[float], place: tuple[str, str]) -> float:
-    return float(np.mean([cell["mean"] for cell in _of(cells, setting, place)]))
+def _mean(cells: Sequence[Cell], setting: Sequence[float], pair: tuple[str, str]) -> float:
+    return float(np.mean([cell["mean"] for cell in _of(cells, setting, pair)]))
 
 
 def _overall(cells: Sequence[Cell], setting: Sequence[float]) -> float:
-    return float(np.mean([_mean(cells, setting, place) for place in places(cells)]))
+    return float(np.mean([_mean(cells, setting, pair) for pair in pairs(cells)]))
 
 
-def _error(cells: Sequence[Cell], place: tuple[str, str]) -> float:
+def _error(cells: Sequence[Cell], pair: tuple[str, str]) -> float:
     """Standard error of a dev mean there."""
-    return float(np.mean([cell["error"] for cell in _of(cells, CHOSEN, place)]))
+    return float(np.mean([cell["error"] for cell in _of(cells, CHOSEN, pair)]))
 
 
-def _shown(cells: Sequence[Cell], setting: Sequence[float], place: tuple[str, str]) -> str:
-    values = [cell["mean"] for cell in _of(cells, setting, place)]
+def _shown(cells: Sequence[Cell], setting: Sequence[float], pair: tuple[str, str]) -> str:
+    values = [cell["mean"] for cell in _of(cells, setting, pair)]
     spread = f" ± {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
     return f"{np.mean(values):.4f}{spread}"
 

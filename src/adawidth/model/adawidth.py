@@ -21,6 +21,7 @@ from ..index.folder import INDEX
 from ..index.rescore import get_ready
 from ..policies.base import LADDER
 from ..policies.select import Policies, part_of
+from ..record import Record
 from ..rotation import Rotation
 from ..stages import MemoryStore, Store
 from ..tasks import DEFAULT, TaskMap, check_name, pick
@@ -42,7 +43,7 @@ class AdaWidth:
 
     rotation: Rotation
     policies: Policies
-    record: dict[str, Any]  # config.json's "record": recipe, trials and their dev figures, data, seed
+    record: Record
     seen: frozenset[Id] = frozenset()  # ids of documents relevant to a train or dev query
     tasks: Mapping[str, TaskMap] = field(default_factory=dict)  # by name
 
@@ -67,18 +68,22 @@ class AdaWidth:
         labels also teach a query map over the rotation, as the default task: better answers where labels abound, for mapped
         queries other scores than the frozen ones.
         """
-        from ..training.fit import fit_model  # torch loads only here
-        from ..training.refit import check_labels, learn_task
+        from ..training.extras import require
+        from ..training.fit import fit_model
 
+        if query_map:
+            require("torch")
         learning, origin = _taught(data, queries, qrels, dev, labels, seed)
         if query_map:
+            from ..training.refit import check_labels, learn_task
+
             check_labels(learning)
         fitted = fit_model(learning, recipe=recipe, reflections=reflections, widths=widths, seed=seed)
         seen, tasks = frozenset(learning.documents.ids[row] for row in learning.positives.tolist()), {}
         if query_map:
             taught = learn_task(fitted.rotation, fitted.policies, learning, chosen_under=fitted.chosen, seed=seed)
-            tasks[DEFAULT] = replace(taught, record={**origin, **taught.record})
-        return cls(fitted.rotation, fitted.policies, {**origin, **fitted.record}, seen, tasks)
+            tasks[DEFAULT] = replace(taught, record=replace(taught.record, **origin))
+        return cls(fitted.rotation, fitted.policies, replace(fitted.record, **origin), seen, tasks)
 
     @property
     def width(self) -> int:
@@ -88,7 +93,7 @@ class AdaWidth:
     @property
     def labelled(self) -> bool:
         """Whether labels were learned from."""
-        return bool(self.record.get("labels"))
+        return self.record.labels
 
     def refit(
         self,
@@ -105,15 +110,18 @@ class AdaWidth:
         The rotation stays, and with it every index made with this model. Grades weigh a query's relevant documents; those
         of 0 or below are negatives. What is learned is chosen on dev: without a clear gain the map is the rotation alone.
         """
-        from ..training.refit import learn_task  # torch loads only here
+        from ..training.extras import require
+
+        require("torch")
+        from ..training.refit import learn_task
 
         check_name(task)
         learning, origin = _taught(data, queries, qrels, dev, True, seed)
         named = (learning.documents.ids[row] for row in learning.positives.tolist())
-        if self.record.get("chosen") not in ("identity", "pca") and not self.seen.isdisjoint(named):
+        if self.record.chosen not in ("identity", "pca") and not self.seen.isdisjoint(named):
             log.warning("labels that taught the rotation say little of a map over it: `fit` with a query map learns both from them")
         taught = learn_task(self.rotation, self.policies, learning, seed=seed)
-        return replace(self, tasks={**self.tasks, task: replace(taught, record={**origin, **taught.record})})
+        return replace(self, tasks={**self.tasks, task: replace(taught, record=replace(taught.record, **origin))})
 
     def task(self, name: str | None = None) -> TaskMap | None:
         """The task of this name; unnamed, the one called "default" if there is one; None for "none", which is the rotation alone."""
@@ -202,7 +210,7 @@ class AdaWidth:
             "width": self.width,
             "rotation": {"kind": self.rotation.kind, "fingerprint": self.rotation.fingerprint},
             **self.policies.config(),
-            "record": self.record,
+            "record": self.record.to_json(),
             "seen": sorted(self.seen, key=str),
             "tasks": [{"name": name, **task.config()} for name, task in self.tasks.items()],
         }
@@ -221,7 +229,7 @@ class AdaWidth:
             policies = Policies.of(rotation.width, config, tensors)
             stored = enumerate(config.get("tasks", ()))
             tasks = {entry["name"]: TaskMap.of(entry, part_of(f"tasks.{place}", tensors)) for place, entry in stored}
-            return cls(rotation, policies, config["record"], frozenset(config["seen"]), tasks)
+            return cls(rotation, policies, Record.of_json(config["record"]), frozenset(config["seen"]), tasks)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArtifactError(f"{path}: config.json and model.safetensors do not make a model ({error!r}): save it again") from None
 

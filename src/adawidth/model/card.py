@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+
+from ..record import Record, TaskRecord
 
 
-def describe(record: Mapping[str, Any], width: int, tasks: Mapping[str, Mapping[str, Any]] | None = None) -> str:
-    """A README.md from a model's record and those of its tasks: every recipe tried with its dev figures, the one shipped, and the
-    lines that use it."""
-    trials = record.get("trials", [])
-    widths = sorted({int(m) for trial in trials for m in trial["dev"]})
+def describe(record: Record, width: int, tasks: Mapping[str, TaskRecord] | None = None) -> str:
+    """A README.md from a model's record and those of its tasks: every recipe tried with its dev figures, the one that ships, and how
+    to use it."""
+    widths = sorted({m for trial in record.trials for m in trial.dev})
     lines = [
-        f"# AdaWidth model for {record.get('encoder') or 'a frozen encoder'} ({width} coordinates)",
+        f"# AdaWidth model for {record.encoder or 'a frozen encoder'} ({width} coordinates)",
         "",
-        f"Fitted on {record.get('dataset', 'arrays')} with {'labels' if record.get('labels') else 'no labels'}, "
-        f"seed {record.get('seed', 0)}; {record.get('train_queries', 0)} train and {record.get('dev_queries', 0)} dev queries, "
-        f"{record.get('documents', 0)} documents.",
+        f"Fitted on {record.dataset} with {'labels' if record.labels else 'no labels'}, seed {record.seed}; "
+        f"{record.train_queries} train and {record.dev_queries} dev queries, {record.documents} documents.",
         "",
-        f"Shipped: **{record.get('chosen', '')}**. {record.get('reason', '')}",
+        f"Shipped: **{record.chosen}**. {record.reason}",
         "",
-        f"## Recipes tried ({record.get('dev_measure', 'nDCG@10')} on dev queries, exhaustive ranking)",
+        f"## Recipes tried ({record.dev_measure} on dev queries, exhaustive ranking)",
         "",
         "| recipe | steps | " + " | ".join(map(str, widths)) + " | mean |",
         "|---|---|" + "---|" * (len(widths) + 1),
     ]
-    for trial in trials:
-        figures = " | ".join(f"{trial['dev'][str(m)]:.4f}" for m in widths)
-        mean = sum(trial["dev"].values()) / max(len(trial["dev"]), 1)
-        lines.append(f"| {trial['recipe']} | {trial['steps']} | {figures} | {mean:.4f} |")
+    for trial in record.trials:
+        figures = " | ".join(f"{trial.dev[m]:.4f}" for m in widths)
+        lines.append(f"| {trial.recipe} | {trial.steps} | {figures} | {trial.mean:.4f} |")
     for name, learned in (tasks or {}).items():
         lines += ["", f"## Task {name}", "", _task(learned)]
     lines += [
@@ -39,7 +37,7 @@ def describe(record: Mapping[str, Any], width: int, tasks: Mapping[str, Mapping[
         "from adawidth import AdaWidth",
         "",
         'model = AdaWidth.load("this-folder")',
-        "index = model.index(documents)          # one vector a row, from the same encoder",
+        "index = model.index(documents)          # one vector per row, from the same encoder",
         "hits = index.search(queries, k=10)      # hits.ids, hits.scores, hits.mean_width",
         "```",
         "",
@@ -47,9 +45,8 @@ def describe(record: Mapping[str, Any], width: int, tasks: Mapping[str, Mapping[
     return "\n".join(lines)
 
 
-def _task(record: Mapping[str, Any]) -> str:
+def _task(record: TaskRecord) -> str:
     return (
-        f"A query map for {record.get('dataset', 'arrays')}, seed {record.get('seed', 0)}, from {record.get('train_queries', 0)} train and "
-        f"{record.get('dev_queries', 0)} dev queries: **{record.get('chosen', '')}** at strength {record.get('strength', 0):g}. "
-        f"{record.get('reason', '')} Documents keep the rotation above."
+        f"A query map for {record.dataset}, seed {record.seed}, from {record.train_queries} train and {record.dev_queries} dev queries: "
+        f"**{record.chosen}** at strength {record.strength:g}. {record.reason} Documents keep the rotation above."
     )

@@ -59,7 +59,7 @@ class Index:
         from ..encoders import encoder_of
 
         if self._encoder is None or isinstance(self._encoder, str):
-            self._encoder = encoder_of(self.model.record.get("encoding", {}), self._encoder)
+            self._encoder = encoder_of(self.model.record.encoding, self._encoder)
         return self._encoder
 
     def with_model(self, model: AdaWidth) -> Index:

@@ -1,10 +1,12 @@
 """What a router sees of a query: numbers read off the ranking that stage 1 has already made. Pure NumPy, named columns.
 
 `order_statistics` are the paper's 18; `extended` appends our own. No label, no document and no second encoder pass is
-involved. Scores are one row a query, in any order, with -inf where a query has fewer candidates than the others.
+involved. Scores are one row per query, in any order, with -inf where a query has fewer candidates than the others.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -27,11 +29,15 @@ EXTENDED = (
     "tail",  # length of the query's tail
 )  # fmt: skip
 SCALE_FREE = ("peak", "spread", "lead", "edge", "agreement", "same_first", "intruders", "swaps", "dethroned", "nqc", "tail")
-FEATURE_SETS = ("paper", "extended", "scale-free", "query")  # query: the extended ones and the query's own prefix
+
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def columns(features: str, start: int) -> I64:
-    """Where the features of a named set stand among `EXTENDED` and the `start` coordinates of the query that follow them."""
+    """Where the features of a named set stand among `EXTENDED` and the `start` coordinates of the query that follow them.
+
+    Sets are "paper", "extended", "scale-free" and "query": the extended ones and the query's prefix.
+    """
     names = {"paper": FEATURES, "scale-free": SCALE_FREE}.get(features, EXTENDED)
     places = [EXTENDED.index(name) for name in names]
     return np.array(places + [len(EXTENDED) + j for j in range(start if features == "query" else 0)], np.int64)
@@ -89,12 +95,8 @@ def extended(scores: Floats, half: Floats, noise: float, reference: Floats, tail
 
 
 def normal_cdf(x: F64) -> F64:
-    """The standard normal distribution function to 2e-7 (Abramowitz and Stegun 7.1.26)."""
-    z = np.abs(x) / np.sqrt(2.0)
-    t = 1.0 / (1.0 + 0.3275911 * z)
-    series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-    upper = 0.5 * series * np.exp(-z * z)  # mass beyond |x|
-    return np.asarray(np.where(x < 0, upper, 1.0 - upper))
+    """The standard normal distribution function."""
+    return np.asarray(0.5 * _erfc(-x / math.sqrt(2.0)), np.float64)
 
 
 def _sorted(scores: Floats, depth: int) -> F64:

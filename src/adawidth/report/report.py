@@ -14,6 +14,7 @@ from ..errors import ArtifactError, DataError
 from ..evaluation.curves import Chart, of_comparison, of_costs, of_evaluation, of_record
 from ..evaluation.widths import AUTO
 from ..formats import atomic_file
+from ..record import Record
 from .page import PAGE, STYLE
 from .svg import draw, series
 
@@ -59,7 +60,7 @@ def render(results: Results) -> str:
 
 def _chart(results: Results) -> Chart:
     if "record" in results:
-        return of_record(results["record"], int(results["encoder_width"]))
+        return of_record(Record.of_json(results["record"]), int(results["encoder_width"]))
     if "summary" not in results:
         return of_evaluation(results)
     chart = of_comparison(results)

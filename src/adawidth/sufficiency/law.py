@@ -28,7 +28,7 @@ from .rates import rates_summary, tail
 QUANTILE = 0.9
 QUERIES = 2_000  # measured, at most
 PLANNED = (1_000_000, 10_000_000, 100_000_000)  # documents
-LABEL_FREE = ("identity", "random", "pca")  # rotations that no query taught
+LABEL_FREE = ("identity", "random", "pca")  # rotations that no query was used for
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,12 @@ class WidthLaw:
         split: str | None = None,
         depths: Sequence[int] = DEPTHS,
         smallest: int = SMALLEST,
-        chains: int = CHAINS,
         queries: int = QUERIES,
         seed: int = 0,
     ) -> WidthLaw:
         """Measures at most `queries` labelled queries of the train split, or of dev where the rotation has learned from train.
 
-        Corpora are nested halves of the collection down to `smallest` documents, in `chains` random orders. Test queries are
+        Corpora are nested halves of the collection down to `smallest` documents, in several random orders. Test queries are
         not taken. Raises a DataError or OptionError where there are no labels, too few documents, fewer than two depths, or
         too few cells with a finite quantile.
         """
@@ -74,7 +73,7 @@ class WidthLaw:
         if split is None:
             split = "train" if rotation is None or rotation.kind in LABEL_FREE else "dev"
         chosen = _queries(data, split, queries, seed)
-        required = required_widths(data.documents, chosen, rotation, depths=depths, smallest=smallest, chains=chains, seed=seed)
+        required = required_widths(data.documents, chosen, rotation, depths=depths, smallest=smallest, chains=CHAINS, seed=seed)
         facts = {
             "dataset": data.name,
             "encoder": data.encoder,
@@ -84,7 +83,7 @@ class WidthLaw:
             "queries": len(np.unique(required.queries)),
             "pairs": len(required),
             "documents": len(data.documents),
-            "chains": chains,
+            "chains": CHAINS,
         }
         law = cls(required, quantile, facts)
         law._check()

@@ -9,7 +9,7 @@ relevant to its query are in none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,9 +63,7 @@ class RequiredWidths:
         n, k = np.meshgrid(self.sizes.astype(np.float64), self.depths.astype(np.float64), indexing="ij")
         return n.ravel(), k.ravel()
 
-    def flat(
-        self, values: F64, chosen: Mask
-    ) -> tuple[F64, F64, F64]:
+    def flat(self, values: F64, chosen: Mask) -> tuple[F64, F64, F64]:
         """Documents, depths and values of the chosen cells. (S, K), (S, K) -> three of (cells,)"""
         n, k = self.grid()
         return n[chosen.ravel()], k[chosen.ravel()], values[chosen]
@@ -122,7 +120,8 @@ def required_widths(
     excluded = [rows if own < 0 else np.append(rows, own) for rows, own in zip(per_query, queries.own.tolist(), strict=True)]
     offsets = np.searchsorted(pair_queries, np.arange(len(queries) + 1))
     bins = _bins(len(documents), sizes, chains, seed)
-    _count(documents, rotation, rotated, excluded, thresholds, offsets, grid, bins, counts)
+    blocks = ((first, _rotated(block, rotation)) for first, block in documents.blocks(DOCUMENT_BLOCK))
+    _count(blocks, rotated, excluded, thresholds, offsets, grid, bins, counts)
     np.cumsum(counts, axis=3, out=counts)
     return RequiredWidths(grid, sizes, looked_at, _required(counts, grid, looked_at), pair_queries, counts[:, :, 0, -1].T.copy())
 
@@ -170,9 +169,7 @@ def _prefix_sums(x: F64, grid: Widths) -> F64:
     return np.add.reduceat(x, np.concatenate([[0], grid[:-1]]), axis=1).cumsum(axis=1)
 
 
-def _thresholds(
-    pair_queries: F32, documents: Vectors, pair_documents: Rows, rotation: Rotation | None, grid: Widths
-) -> F32:
+def _thresholds(pair_queries: F32, documents: Vectors, pair_documents: Rows, rotation: Rotation | None, grid: Widths) -> F32:
     """The prefix score of each pair's relevant document, times the length of the query's prefix, less the tolerance. (W, P)"""
     out = np.empty((len(grid), len(pair_documents)), np.float32)
     for start in range(0, len(pair_documents), DOCUMENT_BLOCK):
@@ -194,8 +191,7 @@ def _bins(documents: int, sizes: I64, chains: int, seed: int) -> U8:
 
 
 def _count(
-    documents: Vectors,
-    rotation: Rotation | None,
+    blocks: Iterable[tuple[int, F32]],
     queries: F32,
     excluded: Sequence[Rows],
     thresholds: F32,
@@ -204,12 +200,14 @@ def _count(
     bins: U8,
     counts: I32,
 ) -> None:
-    """Counts the overtakers of each pair at each width, by chain and by the smallest size that holds them. In place: (W, P, C, S)"""
+    """Counts the overtakers of each pair among blocks of rotated documents, at each width, by chain and by the smallest size.
+
+    In place: (W, P, C, S).
+    """
     steps = list(zip([0, *grid[:-1].tolist()], grid.tolist(), strict=True))
     barred = np.repeat(np.arange(len(queries)), [len(rows) for rows in excluded]), np.concatenate(excluded)
-    with progress("counting overtakers", -(-len(documents) // DOCUMENT_BLOCK)) as tick:
-        for first, block in documents.blocks(DOCUMENT_BLOCK):
-            rows = _rotated(block, rotation)
+    with progress("counting overtakers", -(-len(bins) // DOCUMENT_BLOCK)) as advance:
+        for first, rows in blocks:
             lengths = np.sqrt(_prefix_sums(rows.astype(np.float64) ** 2, grid)).T  # (W, n)
             inverse = np.reciprocal(np.maximum(lengths, 1e-12)).astype(np.float32)
             columns = np.ascontiguousarray(rows.T)  # (D, n)
@@ -225,7 +223,7 @@ def _count(
                 for step, (begin, end) in enumerate(steps):
                     np.matmul(part[:, begin:end], columns[begin:end], out=products)
                     count(products, sums, inverse[step], thresholds[step], spans, here, counts[step])
-            tick()
+            advance()
 
 
 def _required(counts: I32, grid: Widths, depths: I64) -> F32:

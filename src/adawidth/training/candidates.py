@@ -7,26 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data import Judged, Queries, unit
-from ..kernels.topk import top_k
 from ..types import F32, I64, Mask, Rows
-
-SCORES = 64_000_000  # at most this many scores are held at a time
-
-
-def nearest(queries: F32, documents: F32, k: int, own: Rows | None = None) -> Rows:
-    """Rows of the k documents with the largest inner products, best first; `own` is a row each that is left out. (Q, k)"""
-    k = min(k, len(documents) - (own is not None and bool((own >= 0).any())))
-    found = np.empty((len(queries), k), np.int64)
-    ranks = np.arange(len(documents))
-    step = max(1, SCORES // len(documents))
-    for start in range(0, len(queries), step):
-        part = slice(start, start + step)
-        scores = queries[part] @ documents.T
-        if own is not None:
-            masked = np.flatnonzero(own[part] >= 0)
-            scores[masked, own[part][masked]] = -np.inf
-        found[part] = top_k(scores, ranks, k)
-    return found
+from .ranking import nearest
 
 
 @dataclass(frozen=True, eq=False)

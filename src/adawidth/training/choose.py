@@ -8,18 +8,19 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
+from .. import record
 from ..data import Learning
 from ..errors import OptionError
 from ..progress import progress
 from ..rotation import Rotation
 from ..types import F64
+from .extras import installed, require
 from .kyfan import best_kyfan, margin_matrix
 from .pool import together
+from .ranking import DevCurve
 from .recipes import CLOSED_FORMS, LABELLED, PAPER, UNLABELLED, Recipe
-from .rotation import learn
-from .task import Curve, Task, mean
+from .task import Task, mean, means
 
 RECIPES = ("auto", "paper", *CLOSED_FORMS)
 FEWEST_QUERIES = 32  # with fewer usable train queries nothing is learned by gradient
@@ -29,31 +30,38 @@ log = logging.getLogger("adawidth")
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class RotationTrial:
     """One rotation tried, with its dev curve; `recipe` is None for a closed form."""
 
     name: str
     rotation: Rotation
-    curve: Curve
+    curve: DevCurve
     recipe: Recipe | None = None
     start: Rotation | None = None  # the closed form it was learned from
     step: int = 0
     steps: int = 0
     detail: str = ""
 
-    def record(self) -> dict[str, Any]:
+    def recorded(self) -> record.Trial:
         """As the card shows it."""
-        figures = {str(m): float(values.mean()) for m, values in self.curve.items()}
-        return {"recipe": self.name, "steps": self.steps, "taken_at": self.step, "detail": self.detail, "dev": figures}
+        return record.Trial(self.name, means(self.curve), self.steps, self.step, self.detail)
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
     """The trial that ships, all that were tried, and why."""
 
-    chosen: Trial
-    trials: tuple[Trial, ...]
+    chosen: RotationTrial
+    trials: tuple[RotationTrial, ...]
     reason: str
+
+
+def check_recipe(recipe: str) -> None:
+    """Refuses an unknown recipe, and one that only learns where PyTorch is not installed."""
+    if recipe not in RECIPES:
+        raise OptionError(f"there is no recipe {recipe!r}; there are {', '.join(RECIPES)}")
+    if recipe == "paper":
+        require("torch")
 
 
 def choose_rotation(
@@ -66,19 +74,19 @@ def choose_rotation(
     seed: int = 0,
 ) -> Choice:
     """Tries what the recipe names on the pooled task and takes the best on dev. `moment` is the documents' second moment."""
-    if recipe not in RECIPES:
-        raise OptionError(f"there is no recipe {recipe!r}; there are {', '.join(RECIPES)}")
     pca = Rotation.principal(moment, "pca")
     if not len(pool.train) or not len(pool.dev):
         return _without_queries(pool, pca, recipe)
     task = _task(pool, paper=recipe == "paper")
     if recipe == "identity" or recipe == "pca":
         rotation = pca if recipe == "pca" else Rotation.identity(task.width)
-        trial = Trial(recipe, rotation, task.dev_curve(rotation))
+        trial = RotationTrial(recipe, rotation, task.dev_curve(rotation))
         return Choice(trial, (trial,), "as asked")
     closed = _closed_forms(task, moment, pca, seed)
     if recipe == "kyfan":
         return Choice(closed[-1], tuple(closed), "as asked")
+    if recipe == "auto" and not installed("torch"):
+        return _without_torch(closed)
     recipes = [PAPER] if recipe == "paper" else list(LABELLED if task.labelled else UNLABELLED)
     recipes = [replace(r, reflections=r.reflections if reflections is None else reflections, widths=widths or r.widths) for r in recipes]
     if recipe == "paper":
@@ -89,21 +97,25 @@ def choose_rotation(
     return _first_ahead(recipes, closed, task, seed)
 
 
-def made_again(trial: Trial, pool: Learning, moment: F64, seed: int = 0) -> Rotation:
-    """The trial's rotation learned anew on this pool: with fewer train queries, one that has never seen the others."""
+def made_again(trial: RotationTrial, pool: Learning, moment: F64, seed: int = 0) -> Rotation:
+    """The trial's rotation learned again on this pool: with fewer train queries, one that has never seen the others."""
     if trial.name in ("identity", "pca"):
         return trial.rotation
     task = _task(pool, paper=trial.recipe is not None and trial.recipe.private > 0)
     closed = {form.name: form.rotation for form in _closed_forms(task, moment, Rotation.principal(moment, "pca"), seed)}
     if trial.recipe is None:
         return closed[trial.name]
+    from .rotation import learn
+
     return learn(trial.recipe, closed[trial.recipe.start], task, seed, until=trial.step).rotation
 
 
-def learned_from_all(trial: Trial, pool: Learning, seed: int = 0) -> Rotation:
+def learned_from_all(trial: RotationTrial, pool: Learning, seed: int = 0) -> Rotation:
     """A learned trial's rotation learned once more, for as many steps, from train and dev queries together."""
     assert trial.recipe is not None
     assert trial.start is not None
+    from .rotation import learn
+
     task = _task(replace(pool, train=together(pool.train, pool.dev)), paper=False)
     return learn(trial.recipe, trial.start, task, seed, until=trial.step).rotation
 
@@ -113,35 +125,37 @@ def _task(pool: Learning, *, paper: bool) -> Task:
     return Task.of(pool, width=64, shortlist=500) if paper else Task.of(pool)
 
 
-def _closed_forms(task: Task, moment: F64, pca: Rotation, seed: int) -> list[Trial]:
+def _closed_forms(task: Task, moment: F64, pca: Rotation, seed: int) -> list[RotationTrial]:
     """identity, pca and kyfan, in this order."""
     identity = Rotation.identity(task.width)
     kyfan, eta, curve = best_kyfan(task, margin_matrix(task, seed=seed), moment)
     return [
-        Trial("identity", identity, task.dev_curve(identity)),
-        Trial("pca", pca, task.dev_curve(pca)),
-        Trial("kyfan", kyfan, curve, detail=f"η = {eta:g}"),
+        RotationTrial("identity", identity, task.dev_curve(identity)),
+        RotationTrial("pca", pca, task.dev_curve(pca)),
+        RotationTrial("kyfan", kyfan, curve, detail=f"η = {eta:g}"),
     ]
 
 
-def _learned(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) -> list[Trial]:
+def _learned(recipes: list[Recipe], closed: list[RotationTrial], task: Task, seed: int) -> list[RotationTrial]:
     usable = len(task.candidates.usable())
     if usable < FEWEST_QUERIES:
         log.warning("%d usable train queries, learning by gradient needs %d: only closed forms were tried", usable, FEWEST_QUERIES)
         return []
+    from .rotation import learn  # PyTorch loads only here
+
     starts = {trial.name: trial.rotation for trial in closed}
     trials = []
-    with progress("learning rotations", sum(r.steps for r in recipes)) as tick:
+    with progress("learning rotations", sum(r.steps for r in recipes)) as advance:
         for recipe in recipes:
-            learned = learn(recipe, starts[recipe.start], task, seed, tick)
-            tick(recipe.steps - learned.steps)
+            learned = learn(recipe, starts[recipe.start], task, seed, advance)
+            advance(recipe.steps - learned.steps)
             curve = task.dev_curve(learned.rotation)
             start, detail = starts[recipe.start], f"from {recipe.start}"
-            trials.append(Trial(recipe.name, learned.rotation, curve, recipe, start, learned.step, learned.steps, detail))
+            trials.append(RotationTrial(recipe.name, learned.rotation, curve, recipe, start, learned.step, learned.steps, detail))
     return trials
 
 
-def _best(trials: list[Trial]) -> Choice:
+def _best(trials: list[RotationTrial]) -> Choice:
     """The best mean on dev among those that trail no closed form at any width by more than chance."""
     closed = [trial for trial in trials if trial.recipe is None]
     allowed = [trial for trial in trials if trial.recipe is None or not any(_trails(trial, other) for other in closed)]
@@ -152,7 +166,7 @@ def _best(trials: list[Trial]) -> Choice:
     return Choice(chosen, tuple(trials), f"{best}, and behind no closed form at any width by more than chance.")
 
 
-def _first_ahead(recipes: list[Recipe], closed: list[Trial], task: Task, seed: int) -> Choice:
+def _first_ahead(recipes: list[Recipe], closed: list[RotationTrial], task: Task, seed: int) -> Choice:
     """Without labels: the first recipe that finds the frozen first documents better than every closed form does.
 
     The order is a preference and not a contest: agreement with the frozen ranking tells whether a rotation learned something
@@ -168,13 +182,19 @@ def _first_ahead(recipes: list[Recipe], closed: list[Trial], task: Task, seed: i
     return _closed_form(best, trials)
 
 
-def _closed_form(chosen: Trial, trials: list[Trial]) -> Choice:
+def _closed_form(chosen: RotationTrial, trials: list[RotationTrial]) -> Choice:
     reason = f"No learned rotation was better on dev than {chosen.name}, so that one ships."
     log.warning("%s", reason)
     return Choice(chosen, tuple(trials), reason)
 
 
-def _trails(trial: Trial, other: Trial) -> bool:
+def _without_torch(closed: list[RotationTrial]) -> Choice:
+    reason = "PyTorch is not installed: only closed-form rotations were tried (pip install 'adawidth[train]' to learn one)."
+    log.warning("%s", reason)
+    return Choice(max(closed, key=lambda trial: mean(trial.curve)), tuple(closed), reason)
+
+
+def _trails(trial: RotationTrial, other: RotationTrial) -> bool:
     for m, values in trial.curve.items():
         difference = values - other.curve[m]
         error = float(difference.std()) / math.sqrt(max(len(difference), 1))
@@ -190,5 +210,5 @@ def _without_queries(pool: Learning, pca: Rotation, recipe: str) -> Choice:
     rotation = Rotation.identity(pca.width) if recipe == "identity" else pca
     reason = "There are no queries: PCA needs none, but nothing says how good it is here; a few hundred queries would."
     log.warning("%s", reason)
-    trial = Trial(rotation.kind, rotation, {})
+    trial = RotationTrial(rotation.kind, rotation, {})
     return Choice(trial, (trial,), reason)

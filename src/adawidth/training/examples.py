@@ -1,4 +1,4 @@
-"""What a router learns from: for each query, the features at the start width and what every width would have been worth.
+"""What a router learns from: for each query, the features at the start width and the nDCG@10 that every width would have had.
 
 All of it is computed on the shortlist that the start width finds, so that a width is credited only for its reranking.
 """
@@ -12,23 +12,24 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data import Judged
+from ..data import Judged, Queries
 from ..errors import OptionError
-from ..metrics import Measure, evaluate
+from ..metrics import evaluate
 from ..policies.router import all_features
+from ..rotation import QueryMap, Rotation
 from ..stages import Backend, Decision, Stage
 from ..stages.loop import BATCH, SHORTLIST
 from ..types import F32, F64, Rows
+from .ranking import DEPTH, NDCG
 
-K = 10
-NDCG = Measure("nDCG", K)
-WIDTHS = (64, 80, 96, 112, 128, 160, 192, 256)  # and the encoder width
+START = 64
+ROUTER_WIDTHS = (START, 80, 96, 112, 128, 160, 192, 256)  # and the encoder width
 DEEPEST = 200  # candidates whose scores tell the noise
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Queries as a router sees them, with the worth of each width."""
+    """Queries as a router sees them, with the value of each width."""
 
     features: F64  # (Q, len(EXTENDED) + start), see policies.router.all_features
     values: F64  # (Q, W) nDCG@10 at each width; without labels the share of the widest's top 10
@@ -46,7 +47,7 @@ class Examples:
         return self.widths[0]
 
     def at(self, width: int) -> F64:
-        """What this width is worth, query by query. (Q,)"""
+        """The value of this width, query by query. (Q,)"""
         return np.asarray(self.values[:, self.place(width)])
 
     def changed(self, narrow: int, wide: int) -> F64:
@@ -70,8 +71,8 @@ def examples(
     queries: F32,
     judged: Judged | None,
     *,
-    start: int = 64,
-    widths: Sequence[int] = WIDTHS,
+    start: int = START,
+    widths: Sequence[int] = ROUTER_WIDTHS,
     own: Rows | None = None,
     shortlist: int = SHORTLIST,
     noise: float | None = None,
@@ -87,10 +88,10 @@ def examples(
     for begin in range(0, max(len(queries), 1), BATCH):
         part = slice(begin, begin + BATCH)
         first = index.search(queries[part], start, min(shortlist, len(index)), None if own is None else own[part])
-        tops, stage = [first.ranked(K)[0]], first
+        tops, stage = [first.ranked(DEPTH)[0]], first
         for width in ladder[1:]:
             stage = index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
-            tops.append(stage.ranked(K)[0])
+            tops.append(stage.ranked(DEPTH)[0])
         noise = residual(first, stage) if noise is None else noise  # the first batch tells it
         parts.append((all_features(first, noise, start), np.stack(tops, axis=1)))
     features, ranked = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -99,6 +100,12 @@ def examples(
     else:
         values = [evaluate([NDCG], ranked[:, place], judged)[str(NDCG)] for place in range(len(ladder))]
     return Examples(features, np.stack(values, axis=1), ranked, ladder, noise or 0.0, judged is not None)
+
+
+def examples_of(queries: Queries, index: Backend, mapping: Rotation | QueryMap, *, noise: float | None = None) -> Examples:
+    """Examples of queries under a rotation or a query map, from the width at which routers start."""
+    mapped, start = mapping.apply(queries.vectors.all()), min(START, mapping.width)
+    return examples(index, mapped, queries.judged, own=queries.own, start=start, noise=noise)
 
 
 def overlap(a: Rows, b: Rows) -> F64:

@@ -21,8 +21,9 @@ TINY = 1e-12
 class _Objective(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, d: Tensor, positive: Tensor, teacher: Tensor, widths: Sequence[int], rank: float, kl: float, theta: float
+        ctx: Any, q: Tensor, d: Tensor, positive: Tensor, teacher: Tensor, widths: Sequence[int], terms: tuple[float, float, float]
     ) -> Tensor:
+        rank, kl, theta = terms
         loss, sums, low, kept = 0.0, torch.zeros(len(q), len(d)), 0, []
         q_energy, d_energy = torch.zeros(len(q), 1), torch.zeros(1, len(d))
         of_documents = ctx.needs_input_grad[1]
@@ -63,12 +64,12 @@ class _Objective(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
         q_gradient, d_gradient = ctx.saved_tensors
-        return outer * q_gradient, outer * d_gradient if ctx.needs_input_grad[1] else None, None, None, None, None, None, None
+        return outer * q_gradient, outer * d_gradient if ctx.needs_input_grad[1] else None, None, None, None, None
 
 
 def prefix_objective(
     q: Tensor, d: Tensor, positive: Tensor, teacher: Tensor, widths: Sequence[int], *, rank: float, kl: float, theta: float
 ) -> Tensor:
     """The loss of rotated queries (B, m) and shared candidates (c, m); which are relevant (B, c) 0 or 1, the teacher's shares (B, c)."""
-    loss: Tensor = _Objective.apply(q, d, positive, teacher, widths, rank, kl, theta)  # type: ignore[no-untyped-call]
+    loss: Tensor = _Objective.apply(q, d, positive, teacher, widths, (rank, kl, theta))  # type: ignore[no-untyped-call]
     return loss

@@ -33,8 +33,8 @@ def rotate(x: Tensor, u: Tensor, width: int | None = None) -> Tensor:
     v, inverse = wy_factors(u)
     width = v.shape[0] if width is None else width
     if 2 * v.shape[1] < width:  # x − ((x V) T) Vᵀ
-        turned: Tensor = torch.linalg.solve_triangular(inverse, x @ v, upper=True, left=False)
-        return x[:, :width] - turned @ v[:width].T
+        projected: Tensor = torch.linalg.solve_triangular(inverse, x @ v, upper=True, left=False)
+        return x[:, :width] - projected @ v[:width].T
     leading: Tensor = torch.linalg.solve_triangular(inverse, v[:width].T, upper=True)  # T Vᵀ, its first columns
     return x @ (torch.eye(v.shape[0], width, dtype=v.dtype) - v @ leading)
 
@@ -51,10 +51,10 @@ def verify(u: Tensor, seed: int = 0) -> None:
         generator = torch.Generator().manual_seed(seed)
         y = functional.normalize(torch.randn(64, u.shape[1], generator=generator, dtype=torch.float64), dim=1).to(dtype)
         rows = u.detach().to(dtype)
-        turned, sequential = rotate(y, rows), y
+        rotated, sequential = rotate(y, rows), y
         for v in functional.normalize(rows, dim=1):
             sequential = sequential - 2 * torch.outer(sequential @ v, v)
-        for what, found, wanted in (("inner products", turned @ turned.T, y @ y.T), ("sequential product", turned, sequential)):
+        for what, found, wanted in (("inner products", rotated @ rotated.T, y @ y.T), ("sequential product", rotated, sequential)):
             error = float((found - wanted).abs().max())
             if not error <= tolerance:
                 raise AdaWidthError(f"the WY form is off the {what} by {error:.2g} in {dtype}; at most {tolerance:g} is allowed")

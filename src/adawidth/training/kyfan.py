@@ -1,6 +1,6 @@
 """The Ky Fan rotation (methods 9.2): supervised, in closed form, the best subspace for the mean margin at every width at once.
 
-    S = sym mean q (d⁺ − d⁻)ᵀ;   the mean prefix margin at width m is tr(Π_m S), largest on S's leading m eigenvectors.
+S = sym mean q (d⁺ − d⁻)ᵀ;   the mean prefix margin at width m is tr(Π_m S), largest on S's leading m eigenvectors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import numpy as np
 
 from ..rotation import Rotation
 from ..types import F64
-from .task import Curve, Task, mean
+from .ranking import DevCurve
+from .task import Task, mean
 
 ETAS = (-0.1, 0.0, 0.1, 0.3, 1.0)  # how much of the documents' second moment is added; a little less than none can help
 
@@ -37,7 +38,7 @@ def kyfan(margin: F64, moment: F64, eta: float) -> Rotation:
     return Rotation.principal(margin + eta * positive / np.trace(moment) * moment, "kyfan")
 
 
-def best_kyfan(task: Task, margin: F64, moment: F64) -> tuple[Rotation, float, Curve]:
+def best_kyfan(task: Task, margin: F64, moment: F64) -> tuple[Rotation, float, DevCurve]:
     """The η that is best on dev: the rotation, η and its dev curve."""
     tried = []
     for eta in ETAS:

@@ -34,11 +34,6 @@ def geometry_loss(prefixes: Tensor, queries: Tensor) -> Tensor:
     return (prefixes @ prefixes.T - queries @ queries.T).abs().mean()
 
 
-def kl_loss(shares: Tensor, teacher: Tensor) -> Tensor:
-    """KL(teacher ‖ student) of log shares, mean over queries: the order of the candidates is kept, not the level of their scores."""
-    return functional.kl_div(shares, teacher, reduction="batchmean", log_target=True)
-
-
 def columns(mask: Mask) -> Tensor:
     """The columns that are set in each row, padded with -1. (B, c) -> (B, P)"""
     rows, found = np.nonzero(mask)

@@ -2,39 +2,37 @@
 
     q̂ = (I + s A) R q + s b,     A and b by AdamW from zero, rank loss and KL to the frozen scores at several widths at once
 
-Every recipe is looked at on dev as it learns; the strength s of what it found is chosen there too, and s = 0, the rotation
-alone, is always among the trials. Widths below 64 are learned at, so that stages may begin there, but nothing is judged by
-them. Grades weigh a query's relevant documents against each other; documents judged not
-relevant (grade 0 or below) are the first among its negatives.
+Every recipe is evaluated on dev as it learns; the strength s of what it found is chosen there too, and s = 0, the rotation
+alone, is always among the trials. Widths below 64 are learned at, so that stages may begin there, but they count
+in no choice. Grades weigh a query's relevant documents against each other; documents judged not relevant (grade 0 or below)
+come first among its negatives.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..data import Judged, Learning
-from ..kernels.topk import top_k
-from ..metrics import Measure, evaluate
 from ..progress import Tick
 from ..rotation import QueryMap, Rotation
 from ..types import F32, Rows
-from .candidates import SCORES, Candidates
+from .candidates import Candidates
+from .descent import descend, endless_batches
 from .fused import prefix_objective
-from .rotation import CLIP, LOOK, LOOKED_AT, PATIENCE, endless_batches, imagine, warm_cosine
-from .task import DEPTH, Curve, Task, mean
+from .ranking import DevCurve, Ranker
+from .recipes import TRAINED_WIDTHS
+from .rotation import synthesise
+from .task import DEV_QUERIES, Task, mean
 
-WIDTHS = (32, 64, 128, 256)  # and the encoder width
-TAUGHT_WIDTHS = (32, 64, 96, 128, 192, 256)  # over a rotation that labels taught, which is best well below the encoder width
-JUDGED_FROM = 64  # the narrowest width that looks and choices go by
+SUPERVISED_WIDTHS = (32, 64, 96, 128, 192, 256)  # over a rotation trained on labels, which is best well below the encoder width
+COUNTED_FROM = 64  # the narrowest width that evaluations and choices count
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 FEWEST_QUERIES = 20  # with fewer usable train queries nothing is learned
-MEASURE = Measure("nDCG", DEPTH)
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class MapRecipe:
     name: str
     kl: float  # weight of the KL term to the frozen scores; the rank loss has 1
     low_rank: int | None = None  # A = U Vᵀ with so many columns; None: any A
-    imagined: int = 0  # imagined queries added for each real one
+    synthetic: int = 0  # synthetic queries added for each real one
     shared: int = 6  # negatives each query adds to the candidates that the whole batch shares
     rate: float = 1e-3
     steps: int = 1_000
@@ -54,9 +52,9 @@ class MapRecipe:
 
 RECIPES = (
     MapRecipe("rank + ¼ kl", kl=0.25),  # many labels
-    MapRecipe("rank + ½ kl, imagined queries", kl=0.5, imagined=2),  # few labels
+    MapRecipe("rank + ½ kl, synthetic queries", kl=0.5, synthetic=2),  # few labels
 )
-TAUGHT_RECIPES = (  # over a rotation that labels taught: the frozen scores are no longer what its prefixes should keep
+SUPERVISED_RECIPES = (  # over a supervised rotation: the frozen scores are no longer what its prefixes should keep
     MapRecipe("rank", kl=0.0),
     MapRecipe("rank, slowly", kl=0.0, rate=3e-4),
 )
@@ -79,34 +77,6 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranker:
-    """Rotated documents on which dev queries are ranked at every width, sums going on from width to width."""
-
-    documents: F32  # (N, D)
-    widths: tuple[int, ...]
-
-    @cached_property
-    def _inverse_lengths(self) -> list[F32]:
-        energy = np.cumsum(np.square(self.documents), axis=1, dtype=np.float32)
-        return [np.reciprocal(np.sqrt(np.maximum(energy[:, m - 1], 1e-12))) for m in self.widths]
-
-    def curve(self, queries: F32, judged: Judged, own: Rows) -> Curve:
-        """nDCG@10 of every query at each width, all documents ranked."""
-        ranks, step = np.arange(len(self.documents)), max(1, SCORES // len(self.documents))
-        found = {m: np.empty((len(queries), min(DEPTH, len(ranks))), np.int64) for m in self.widths}
-        for start in range(0, len(queries), step):
-            part = slice(start, start + step)
-            sums, low = np.zeros((len(queries[part]), len(ranks)), np.float32), 0
-            masked = np.flatnonzero(own[part] >= 0)
-            sums[masked, own[part][masked]] = -np.inf
-            for m, inverse in zip(self.widths, self._inverse_lengths, strict=True):
-                sums += queries[part, low:m] @ self.documents[:, low:m].T
-                found[m][part] = top_k(sums * inverse, ranks, found[m].shape[1])
-                low = m
-        return {m: evaluate([MEASURE], rows, judged)[str(MEASURE)] for m, rows in found.items()}
-
-
-@dataclass(frozen=True, eq=False)
 class Lesson:
     """A task under a rotation: what every recipe learns from and is judged by."""
 
@@ -114,20 +84,20 @@ class Lesson:
     ranker: Ranker
 
     @classmethod
-    def of(cls, learning: Learning, rotation: Rotation, *, taught: bool = False) -> Lesson:
-        """Candidates are mined by the frozen full width; judged negatives come first among them. `taught`: labels made the rotation."""
+    def of(cls, learning: Learning, rotation: Rotation, *, supervised: bool = False) -> Lesson:
+        """Candidates are mined at the frozen full width, judged negatives first. `supervised`: the rotation was trained on labels."""
         task = Task.of(learning)
         documents, queries, dev = (rotation.apply(rows) for rows in (task.documents, task.queries, task.dev))
         task = replace(task, documents=documents, queries=queries, dev=dev, candidates=judged_first(task.candidates, task.judged))
-        below = tuple(m for m in (TAUGHT_WIDTHS if taught else WIDTHS) if m < rotation.width)
-        return cls(task, Ranker(task.documents, below if taught and below else (*below, rotation.width)))
+        below = tuple(m for m in (SUPERVISED_WIDTHS if supervised else TRAINED_WIDTHS) if m < rotation.width)
+        return cls(task, Ranker(task.documents, below if supervised and below else (*below, rotation.width)))
 
     @property
     def widths(self) -> tuple[int, ...]:
         """The widths trained for, ascending."""
         return self.ranker.widths
 
-    def dev_curve(self, change: Change | None = None, strength: float = 1.0, most: int | None = None) -> Curve:
+    def dev_curve(self, change: Change | None = None, strength: float = 1.0, most: int | None = None) -> DevCurve:
         """nDCG@10 of the dev queries (or at most so many of them) under a change, or under the rotation alone."""
         task = self.task if most is None else self.task.without_dev_beyond(most)
         queries = task.dev if change is None else change.apply(task.dev, strength)
@@ -135,57 +105,40 @@ class Lesson:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """What was found (nothing if no look at dev was better than the start) and the step it was taken at."""
+class LearnedMap:
+    """What was found (nothing if no evaluation on dev was better than the start) and the step it was taken at."""
 
     change: Change | None
     step: int
     steps: int
 
 
-def learn(
-    recipe: MapRecipe, lesson: Lesson, seed: int = 0, tick: Tick = lambda steps=1, note="": None, *, until: int | None = None
-) -> Learned:
-    """Gradient descent from the rotation alone to the best look at dev, or, without a look, to the step `until`.
-
-    Budgets are counted in steps, so that a seed gives the same map.
-    """
+def learn(recipe: MapRecipe, lesson: Lesson, seed: int = 0, advance: Tick | None = None, *, until: int | None = None) -> LearnedMap:
+    """Gradient descent from the rotation alone to the best evaluation on dev, or, without one, to the step `until`."""
     task, rng = lesson.task, np.random.default_rng(seed)
     weights = _start(task.width, recipe.low_rank, seed)
-    optimiser = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warm_cosine(step, recipe.steps))
     queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
-    best, best_at, best_score = None, 0, judged(lesson.dev_curve(most=LOOKED_AT)) if until is None else 0.0
     batches = endless_batches(task.candidates.usable(), recipe.batch, rng)
-    step = 0
-    for step in range(1, recipe.steps + 1):
-        loss = _loss(recipe, lesson, next(batches), queries, documents, weights, rng)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(weights, CLIP)
-        optimiser.step()
-        schedule.step()
-        tick()
-        if step == until:
-            return Learned(_change(weights), step, step)
-        if until is None and (step % LOOK == 0 or step == recipe.steps):
-            found = _change(weights)
-            score = judged(lesson.dev_curve(found, most=LOOKED_AT))
-            if score > best_score:
-                best, best_at, best_score = found, step, score
-            elif step - best_at >= PATIENCE * LOOK:
-                break
-    return Learned(best, best_at, step)
+    found = descend(
+        weights,
+        lambda: _loss(recipe, lesson, next(batches), queries, documents, weights, rng),
+        lambda: counted_mean(lesson.dev_curve(_change(weights), most=DEV_QUERIES)),
+        steps=recipe.steps,
+        rate=recipe.rate,
+        until=until,
+        advance=advance,
+    )
+    return LearnedMap(_change(weights) if found.step else None, found.step, found.steps)
 
 
-def judged(curve: Curve) -> float:
+def counted_mean(curve: DevCurve) -> float:
     """Mean over queries and the widths that count."""
     return mean(counted(curve))
 
 
-def counted(curve: Curve) -> Curve:
-    """The widths that looks and choices go by, all of them where none is wide enough."""
-    return {m: values for m, values in curve.items() if m >= JUDGED_FROM} or curve
+def counted(curve: DevCurve) -> DevCurve:
+    """The widths that evaluations and choices count; all of them where none is wide enough."""
+    return {m: values for m, values in curve.items() if m >= COUNTED_FROM} or curve
 
 
 def _start(width: int, low_rank: int | None, seed: int) -> list[Tensor]:
@@ -219,10 +172,10 @@ def _loss(
 def drawn(
     recipe: MapRecipe, task: Task, batch: Rows, queries: Tensor, documents: Tensor, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The batch's queries and the imagined ones, the candidates that they share, and how relevant these are. (B, D), (c, D), (B, c)"""
+    """The batch's queries and the synthetic ones, the candidates that they share, and how relevant these are. (B, D), (c, D), (B, c)"""
     rows, mask = task.candidates.shared(batch, recipe.shared, rng)
     q, d = queries[batch], documents[rows]
-    more = [imagine(q, d, mask, rng) for _ in range(recipe.imagined)]
+    more = [synthesise(q, d, mask, rng) for _ in range(recipe.synthetic)]
     relevant = [relevance(task.candidates, batch, rows), *(answers.astype(np.float32) for _, answers in more)]
     return torch.cat([q, *(asked for asked, _ in more)]), d, torch.from_numpy(np.concatenate(relevant))
 

@@ -1,7 +1,7 @@
 """Fitting the router: trees that predict gains on train examples; features, settings and widths chosen on dev.
 
 Trees are LightGBM's, kept as flat arrays. Hand in examples made with a rotation that has not seen their queries
-(cross-fitting): gains of queries that taught the rotation are too good.
+(cross-fitting): gains of queries that the rotation was trained on are too good.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def fit_router(
     `one_rotation` says that train and dev examples were made with the rotation that will be used, which cross-fitted ones are
     not. Then train queries, scored by trees grown without them, count as dev queries do in every choice; else features that
     hang on the rotation's axes are left out. The feature set and the settings are those with which the last head has the largest
-    mean credit: routed worth less the fixed width's at the same mean width. Where there is nothing to learn from, the model
+    mean credit: routed value less the fixed width's at the same mean width. Where there is nothing to learn from, the model
     has no heads and says so.
     """
     values = np.concatenate([train.values, dev.values]) if one_rotation else dev.values
@@ -169,7 +169,7 @@ def _trial(
     places = columns(features, train.start)
     x, gains = train.features[:, places], _gains(train, widths)
     pair = len(widths) == 2
-    target = gains[:, 1:].mean(axis=1)  # one score a query: what it gains, on average over the widths
+    target = gains[:, 1:].mean(axis=1)  # one score per query: what it gains, on average over the widths
     if pair and not train.labelled:
         target = train.changed(*widths)
     trees = grow(x, target, settings, seed)

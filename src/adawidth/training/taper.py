@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..data import Judged
+from ..data import Judged, Queries
 from ..metrics import Measure, evaluate
 from ..policies.base import LADDER, ladder_from
 from ..policies.taper import Calibration, Curve, Taper, TaperModel, tails
+from ..rotation import QueryMap, Rotation
 from ..stages import Backend, Decision, MemoryBackend, Stage
 from ..stages.loop import SHORTLIST, run
 from ..types import F32, F64, Rows
+from .task import evenly
 
 STARTS = (32, 64)
 KS = (10, 100)  # the k that budget and quality are measured for
@@ -25,6 +28,27 @@ QUERIES = 500  # queries used to calibrate, and to draw the curves, at most
 
 log = logging.getLogger("adawidth")
 
+
+@dataclass(frozen=True, eq=False)
+class RotatedQueries:
+    """Queries as an index takes them, their labels if there are any, and the row of a document that each must not find."""
+
+    rows: F32  # (Q, D)
+    own: Rows | None = None  # -1 for none
+    judged: Judged | None = None
+
+    @classmethod
+    def of(cls, queries: Queries, mapping: Rotation | QueryMap) -> RotatedQueries:
+        """Under a rotation or a query map."""
+        return cls(mapping.apply(queries.vectors.all()), queries.own, queries.judged)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def select(self, picked: Rows) -> RotatedQueries:
+        """These queries alone."""
+        own, judged = self.own, self.judged
+        return RotatedQueries(self.rows[picked], None if own is None else own[picked], None if judged is None else judged.select(picked))
 
 
 def calibrate(index: Backend, queries: F32, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
@@ -45,69 +69,67 @@ def calibrate(index: Backend, queries: F32, ladder: Sequence[int], *, own: Rows 
     return Calibration(tuple(ladder), beta, sigma)
 
 
-def documents_as_queries(index: MemoryBackend, count: int = 2 * QUERIES, seed: int = 0) -> tuple[F32, Rows]:
-    """Documents to calibrate with where there are no queries, and their rows, so that none finds itself."""
+def documents_as_queries(index: MemoryBackend, count: int = 2 * QUERIES, seed: int = 0) -> RotatedQueries:
+    """Documents that stand in for queries; none finds itself."""
     rows = np.sort(np.random.default_rng(seed).choice(len(index.rows), min(count, len(index.rows)), replace=False))
-    return index.rows[rows], rows
+    return RotatedQueries(index.rows[rows], rows)
 
 
 def fit_taper(
     index: MemoryBackend,
-    calibration: F32,
-    dev: F32,
-    judged: Judged | None = None,
+    train: RotatedQueries,
+    dev: RotatedQueries,
     *,
-    calibration_own: Rows | None = None,
-    own: Rows | None = None,
     target: int | None = None,
-    ladder: Sequence[int] = LADDER,
     starts: Sequence[int] = STARTS,
-    shortlist: int = SHORTLIST,
 ) -> TaperModel:
-    """Calibrates on some queries and measures on others, both rotated; `judged` are labels of the dev queries.
+    """Calibrates on train queries and measures on dev queries.
 
     The target width is the one given, else the encoder width, or with labels the width that ranks the dev queries best.
     Without queries documents stand in for them; real queries then overspend a budget, in benchmarks/taper.py by 3 to 67 %.
     """
-    if not len(calibration) or not len(dev):
+    if not len(train) or not len(dev):
         log.warning("no queries to calibrate the taper with: documents stand in for them, and a budget is kept only roughly")
-        (asked, rows), judged = documents_as_queries(index), None
-        calibration, calibration_own = asked[::2], rows[::2]
-        dev, own = (asked[1::2], rows[1::2]) if len(asked) > 1 else (asked, rows)
-    depth = min(max(KS), len(index))
+        train, dev = _stand_ins(index)
     widths = {*ladder_from(min((*starts, index.width)), index.width), target or index.width}
-    rankings = {width: index.search(dev, width, depth, own).candidates for width in sorted(widths)}
+    depth = min(max(KS), len(index))
+    rankings = {width: index.search(dev.rows, width, depth, dev.own).candidates for width in sorted(widths)}
     if target is None:
-        target = index.width if judged is None else best_width(rankings, judged)
-    starts = [start for start in starts if start <= target] or [target]
-    some = _some(len(calibration))
-    calibrations = [
-        calibrate(
-            index, calibration[some], ladder_from(start, target, ladder), own=None if calibration_own is None else calibration_own[some]
-        )
-        for start in starts
-    ]
-    if not any(fitted.beta.any() for fitted in calibrations) and starts[0] < target:
-        log.warning("all scores are equal within each query: nothing to go on, the taper stays at its start width, %d", starts[0])
-        target, calibrations = starts[0], [Calibration((starts[0],), np.empty(0), np.empty(0))]
-    reference, some = rankings[target], _some(len(dev))
-    labels = None if judged is None else judged.select(some)
-    curves = []
-    for fitted in calibrations:
-        stage = index.search(dev[some], fitted.ladder[0], shortlist, None if own is None else own[some])
-        curves.append(tuple(_curve(stage, fitted, k, reference[some], labels) for k in KS if k <= max(depth, KS[0])))
-    fixed = {width: kept(ranking, reference, judged, KS[0]) for width, ranking in rankings.items() if width <= target}
-    return TaperModel(judged is not None, tuple(calibrations), tuple(curves), fixed)
+        target = index.width if dev.judged is None else best_width(rankings, dev.judged)
+    calibrations = _calibrations(index, train, [start for start in starts if start <= target] or [target], target)
+    target = calibrations[0].ladder[-1]
+    reference = rankings[target]
+    ks = [k for k in KS if k <= max(depth, KS[0])]
+    curves = tuple(_curves(index, fitted, ks, dev, reference) for fitted in calibrations)
+    fixed = {width: kept(ranking, reference, dev.judged, KS[0]) for width, ranking in rankings.items() if width <= target}
+    return TaperModel(dev.judged is not None, calibrations, curves, fixed)
+
+
+def _stand_ins(index: MemoryBackend) -> tuple[RotatedQueries, RotatedQueries]:
+    """Documents as train and as dev queries, in turn."""
+    queries = documents_as_queries(index)
+    order = np.arange(len(queries))
+    return queries.select(order[::2]), queries.select(order[1::2] if len(queries) > 1 else order)
+
+
+def _calibrations(index: MemoryBackend, train: RotatedQueries, starts: Sequence[int], target: int) -> tuple[Calibration, ...]:
+    """One for each start width; where all scores are equal, a single one that stays at the first."""
+    some = train.select(evenly(len(train), QUERIES))
+    fitted = tuple(calibrate(index, some.rows, ladder_from(start, target, LADDER), own=some.own) for start in starts)
+    if any(one.beta.any() for one in fitted) or starts[0] == target:
+        return fitted
+    log.warning("all scores are equal within each query: nothing to go on, the taper stays at its start width, %d", starts[0])
+    return (Calibration((starts[0],), np.empty(0), np.empty(0)),)
 
 
 def best_width(rankings: dict[int, Rows], judged: Judged) -> int:
     """The smallest width whose nDCG@10 is within one standard error (of the paired difference) of the best width's.
 
-    Few dev queries can't tell a width that labels taught from the full width, which is the frozen ranking: the narrower is safer.
+    Few dev queries can't tell a width that the rotation was trained for from the full width, the frozen ranking: the narrower is safer.
     """
-    worth = {width: _ndcg(ranking, judged, 10) for width, ranking in sorted(rankings.items())}
-    best = max(worth.values(), key=lambda values: float(values.mean()))
-    for width, values in worth.items():
+    ndcg = {width: _ndcg(ranking, judged, 10) for width, ranking in sorted(rankings.items())}
+    best = max(ndcg.values(), key=lambda values: float(values.mean()))
+    for width, values in ndcg.items():
         lost = best - values
         if lost.mean() <= lost.std() / np.sqrt(max(1, len(lost))):
             return width
@@ -129,9 +151,12 @@ def _ndcg(ranking: Rows, judged: Judged, k: int) -> F64:
     return evaluate([measure], ranking, judged)[str(measure)]
 
 
-def _some(count: int) -> Rows:
-    """At most QUERIES of so many rows, evenly spread."""
-    return np.unique(np.linspace(0, count - 1, min(count, QUERIES)).astype(np.int64))
+def _curves(index: MemoryBackend, calibration: Calibration, ks: Sequence[int], dev: RotatedQueries, reference: Rows) -> tuple[Curve, ...]:
+    """What each z costs and keeps, for each k."""
+    picked = evenly(len(dev), QUERIES)
+    some = dev.select(picked)
+    stage = index.search(some.rows, calibration.ladder[0], SHORTLIST, some.own)
+    return tuple(_curve(stage, calibration, k, reference[picked], some.judged) for k in ks)
 
 
 def _curve(stage: Stage, calibration: Calibration, k: int, reference: Rows, judged: Judged | None) -> Curve:

@@ -6,17 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..data import Judged, Learning, unit
-from ..kernels.topk import top_k
-from ..metrics import Measure, evaluate
+from ..data import Judged, Learning
 from ..rotation import Rotation
-from ..types import F32, F64, I64
-from .candidates import Candidates, nearest
+from ..types import F32, I64, Rows
+from .candidates import Candidates
+from .ranking import DevCurve, Ranker, nearest
 
 DEV_WIDTHS = (32, 48, 64, 96, 128, 192, 256)
-DEPTH = 10
-
-Curve = dict[int, F64]  # width -> nDCG@10 of every dev query
+DEV_QUERIES = 500  # dev queries ranked at each evaluation during training, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,25 +47,21 @@ class Task:
         """The encoder width D."""
         return int(self.documents.shape[1])
 
-    def without_dev_beyond(self, most: int) -> Task:
-        """The same task with at most so many dev queries (evenly spaced): for the looks during training."""
-        pick = np.unique(np.linspace(0, len(self.dev) - 1, min(most, len(self.dev))).astype(np.int64))
+    def without_dev_beyond(self, most: int = DEV_QUERIES) -> Task:
+        """The same task with at most so many dev queries: for the evaluations during training."""
+        pick = evenly(len(self.dev), most)
         return replace(self, dev=self.dev[pick], dev_judged=self.dev_judged.select(pick), dev_own=self.dev_own[pick])
 
-    def dev_curve(self, rotation: Rotation, widths: tuple[int, ...] = DEV_WIDTHS) -> Curve:
+    def dev_curve(self, rotation: Rotation, widths: tuple[int, ...] = DEV_WIDTHS) -> DevCurve:
         """nDCG@10 of every dev query at each width, all documents ranked."""
         widths = tuple(m for m in widths if m < self.width) or (self.width,)
-        queries = rotation.apply(self.dev, max(widths))
-        documents = rotation.apply(self.documents, max(widths))
-        measure, ranks = Measure.parse(f"nDCG@{DEPTH}"), np.arange(len(documents))
-        curve: Curve = {}
-        for m in widths:
-            prefix = unit(documents[:, :m])
-            scores = queries[:, :m] @ prefix.T
-            own = np.flatnonzero(self.dev_own >= 0)
-            scores[own, self.dev_own[own]] = -np.inf
-            curve[m] = evaluate([measure], top_k(scores, ranks, DEPTH), self.dev_judged)[str(measure)]
-        return curve
+        queries, documents = (rotation.apply(x, max(widths)) for x in (self.dev, self.documents))
+        return Ranker(documents, widths).curve(queries, self.dev_judged, self.dev_own)
+
+
+def evenly(count: int, most: int) -> Rows:
+    """At most so many of `count` rows, evenly spaced."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
 def frozen_top(queries: F32, documents: F32, k: int, own: I64) -> Judged:
@@ -78,6 +71,11 @@ def frozen_top(queries: F32, documents: F32, k: int, own: I64) -> Judged:
     return Judged(offsets, rows.ravel(), np.ones(rows.size))
 
 
-def mean(curve: Curve) -> float:
+def means(curve: DevCurve) -> dict[int, float]:
+    """Mean over queries at each width."""
+    return {m: float(values.mean()) for m, values in curve.items()}
+
+
+def mean(curve: DevCurve) -> float:
     """Mean over queries and widths: the one number that recipes are compared by."""
     return float(np.mean([values.mean() for values in curve.values()]))
