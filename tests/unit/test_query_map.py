@@ -114,9 +114,10 @@ def test_tasks_are_picked_by_name(mapped: AdaWidth, model: AdaWidth) -> None:
 
 
 def test_an_index_under_another_rotation_is_refused(model: AdaWidth, collection: Dataset) -> None:
-    index = MemoryBackend(collection.documents, Rotation.identity(D))
-    with pytest.raises(ArtifactError, match=f"{index.fingerprint}, the model's is {model.rotation.fingerprint}"):
-        model.open(index)
+    other = replace(model, rotation=Rotation.identity(D))
+    index = other.index(collection.documents)
+    with pytest.raises(ArtifactError, match=f"{other.rotation.fingerprint}, the model's is {model.rotation.fingerprint}"):
+        index.with_model(model)
 
 
 torch = pytest.importorskip("torch")
@@ -146,9 +147,9 @@ def test_refit_keeps_the_rotation_and_opens_the_old_index(model: AdaWidth, refit
     assert refitted.rotation.fingerprint == model.rotation.fingerprint == refitted.tasks["default"].query_map.fingerprint
     old = model.index(collection.documents)
     queries = turned_away(collection).queries_of("test")
-    again = refitted.open(old.index).search(queries, task="none")
+    again = old.with_model(refitted).search(queries, task="none")
     np.testing.assert_array_equal(again.scores, old.search(queries).scores)
-    assert (refitted.open(old.index).search(queries).rows != again.rows).any()
+    assert (old.with_model(refitted).search(queries).rows != again.rows).any()
 
 
 def test_the_policies_are_calibrated_for_mapped_queries(model: AdaWidth, refitted: AdaWidth) -> None:
