@@ -77,7 +77,8 @@ def test_another_encoder_is_refused(index: Path) -> None:
 
 def test_an_encoder_that_the_index_alone_names_is_not_loaded(index: Path, tmp_path: Path) -> None:
     model = AdaWidth.load(index / "model")
-    named = replace(model, record={**model.record, "encoding": {**model.record["encoding"], "encoder": str(tmp_path / "planted")}})
+    encoding = {**model.record.encoding, "encoder": str(tmp_path / "planted")}
+    named = replace(model, record=replace(model.record, encoding=encoding))
     named.index(of_dataset(index.parent / "data"), tmp_path / "index")
     refused = adawidth("search", tmp_path / "index", "--text", "rain")
     assert refused.exit_code == 1
