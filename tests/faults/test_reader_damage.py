@@ -192,7 +192,7 @@ def test_deep_json_is_refused_wherever_json_is_read(dataset_folder: Path, tmp_pa
         prepare_collection("aokvqa", Published(tmp_path, [tmp_path / "questions.json"], tmp_path), tmp_path / "out")
     for name in ("dataset.json", "embeddings/tiny/meta.json"):
         (dataset_folder / name).write_text(DEEP)
-        with pytest.raises(DataError, match=f"{name}: this is no JSON"):
+        with pytest.raises(DataError, match=f"{name}: not JSON"):
             load_dataset(dataset_folder)
         (dataset_folder / name).unlink()
 

@@ -22,12 +22,13 @@ from ..stages import Decision, Stage
 from ..types import F64, I32, I64, Array, Mask
 from .base import DEFAULT_QUALITY, Policy, finish
 from .budget import Gains, allot, check_budget, price_for, top_share
-from .features import FEATURE_SETS, columns, extended
+from .features import columns, extended
 from .fixed import Fixed
 from .stored import array, ascending, check, entry, flag, listed, number, refuse, whole, within
 
 log = logging.getLogger("adawidth")
 
+FEATURE_SETS = ("paper", "extended", "scale-free", "query")  # by which names `columns` knows them
 DEEPEST = 64  # steps from a root to a leaf
 
 Scores = F64  # (Q,)
