@@ -21,13 +21,14 @@ from .types import F32, F64, I64, Floats, Id, Rows
 log = logging.getLogger("adawidth")
 
 BLOCK = 16_384  # rows read at a time
+SHORTEST = 1e-12  # a vector's length; below it there is nothing but rounding
 
 
 def unit(x: Floats) -> F32:
     """Rows of `x` as float32 of length one; a zero row stays zero."""
     x = np.asarray(x, np.float32)
     norms = np.sqrt(np.add.reduce(x * x, axis=-1, keepdims=True))
-    return np.asarray(x / np.maximum(norms, 1e-12), np.float32)
+    return np.asarray(x / np.maximum(norms, SHORTEST), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,7 @@ class Vectors:
                     block = np.asarray(block, np.float32)
             norms = np.sqrt(np.einsum("nd,nd->n", block, block))
             low, high = float(norms.min()), float(norms.max())
-            if not (low > 0 and high < np.inf):  # NaN is neither
+            if not (low >= SHORTEST and high < np.inf):  # NaN is neither
                 self._refuse(start, norms)
             longest, shortest = max(longest, high), min(shortest, low)
         if longest > 1.01 or shortest < 0.99:
@@ -110,6 +111,8 @@ class Vectors:
     def _refuse(self, start: int, norms: F32) -> NoReturn:
         infinite = ~np.isfinite(norms)
         bad, what = (infinite, "NaN or infinite values") if infinite.any() else (norms == 0, "only zeros")
+        if not bad.any():
+            bad, what = norms < SHORTEST, f"a length below {SHORTEST:g}"
         row = start + int(np.flatnonzero(bad)[0])
         raise DataError(
             f"{self.name}: row {row} (id {self.ids[row]!r}) has {what}; "

@@ -31,6 +31,8 @@ class Rotation:
     def __post_init__(self) -> None:
         if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
             raise ArtifactError(f"a rotation is a square matrix, this one is {' × '.join(map(str, self.matrix.shape))}")
+        if not len(self.matrix) or self.matrix.dtype != np.float32 or not np.isfinite(self.matrix).all():
+            raise ArtifactError(f"a rotation holds finite float32 numbers, this one is {self.matrix.dtype}, {self.width} wide")
         error = np.abs(self.matrix @ self.matrix.T - np.eye(self.width, dtype=np.float32)).max()
         if not error <= TOLERANCE:
             raise ArtifactError(f"this matrix is no rotation: R Rᵀ is off the identity by {error:.2g}, at most {TOLERANCE:g} is allowed")
@@ -104,6 +106,8 @@ class QueryMap:
         if self.matrix.ndim != 2 or self.matrix.shape != (len(self.bias), len(self.bias)):
             shapes = " and ".join("×".join(map(str, x.shape)) for x in (self.matrix, self.bias))
             raise ArtifactError(f"a query map is a square matrix and a bias as long as its rows, these are {shapes}")
+        if not (np.isfinite(self.matrix).all() and np.isfinite(self.bias).all()):
+            raise ArtifactError("a query map holds finite numbers, this one has NaN or infinite ones")
 
     @classmethod
     def fold(cls, rotation: Rotation, change: Floats, bias: Floats) -> QueryMap:

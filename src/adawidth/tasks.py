@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from .errors import OptionError
-from .policies.select import Policies
-from .record import TaskRecord
-from .rotation import QueryMap
+import numpy as np
+
+from .errors import ArtifactError, OptionError
+from .policies.select import Policies, part_of
+from .policies.stored import array, check, entry, listed, refuse, within
+from .record import Record, TaskRecord
+from .rotation import QueryMap, Rotation
 from .types import Array, Id
 
 DEFAULT = "default"  # the task taken where none is named, if there is one
+R = TypeVar("R", Record, TaskRecord)
 NONE = "none"  # no query map: the rotation alone, and at full width the frozen ranking
 
 
@@ -35,11 +39,47 @@ class TaskMap:
         return {"matrix": self.query_map.matrix, "bias": self.query_map.bias, **self.policies.tensors()}
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
-        """The task that `config` and `tensors` came from."""
+    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, Array], rotation: Rotation) -> Self:
+        """The task that `config` and `tensors` came from, over this rotation; what can't be is refused by name."""
+        if entry(config, "fingerprint") != rotation.fingerprint:
+            refuse("fingerprint", f"{rotation.fingerprint}, the model's rotation", config["fingerprint"])
+        for name, shape in (("matrix", (rotation.width,) * 2), ("bias", (rotation.width,))):
+            check(array(tensors, name), name, np.float32, *shape)
         query_map = QueryMap(tensors["matrix"], tensors["bias"], config["fingerprint"])
-        policies, record = Policies.of(query_map.width, config, tensors), TaskRecord.of_json(config["record"])
-        return cls(query_map, policies, record, frozenset(config["seen"]))
+        return cls(query_map, Policies.of(rotation.width, config, tensors), record_of(config, TaskRecord), seen_of(config))
+
+
+def record_of(config: Any, kind: type[R]) -> R:
+    """The record of how something was learned."""
+    found = entry(config, "record")
+    if not isinstance(found, dict):
+        refuse("record", "an object", found)
+    try:
+        return kind.of_json(found)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        refuse("record", f"what {kind.__name__} holds", repr(error))
+
+
+def seen_of(config: Any) -> frozenset[Id]:
+    """Ids of documents that a fit has seen."""
+    found = listed(config, "seen")
+    return frozenset(found) if all(type(one) in (str, int) for one in found) else refuse("seen", "a list of ids", found)
+
+
+def stored_tasks(config: Any, tensors: Mapping[str, Array], rotation: Rotation) -> dict[str, TaskMap]:
+    """The tasks of a model folder by name; models of early versions have none."""
+    tasks: dict[str, TaskMap] = {}
+    for place, stored in enumerate(listed(config, "tasks") if "tasks" in config else ()):
+        with within(f"tasks.{place}"):
+            name = entry(stored, "name")
+            if not isinstance(name, str) or name in tasks:
+                refuse("name", "a name that no other task has", name)
+            try:
+                check_name(name)
+            except OptionError as error:
+                raise ArtifactError(f"name: {error}") from None
+            tasks[name] = TaskMap.of(stored, part_of(f"tasks.{place}", tensors), rotation)
+    return tasks
 
 
 def pick(tasks: Mapping[str, TaskMap], name: str | None) -> TaskMap | None:

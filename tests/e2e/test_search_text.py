@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from adawidth import AdaWidth
 from adawidth.cli.app import app
 from adawidth.formats import Text, write_texts
+from adawidth.formats.documents import of_dataset
 
 THINGS = {
     "lamp": "A small lamp gives light for reading in bed.",
@@ -70,6 +73,19 @@ def test_another_encoder_is_refused(index: Path) -> None:
     assert refused.exit_code == 1
     assert refused.stderr.count("\n") == 1
     assert "the documents were encoded by wordllama with " in refused.stderr
+
+
+def test_an_encoder_that_the_index_alone_names_is_not_loaded(index: Path, tmp_path: Path) -> None:
+    model = AdaWidth.load(index / "model")
+    encoding = {**model.record.encoding, "encoder": str(tmp_path / "planted")}
+    named = replace(model, record=replace(model.record, encoding=encoding))
+    named.index(of_dataset(index.parent / "data"), tmp_path / "index")
+    refused = adawidth("search", tmp_path / "index", "--text", "rain")
+    assert refused.exit_code == 1
+    assert "planted" in refused.stderr
+    assert "add --trust-encoder" in refused.stderr
+    assert "there is no such model folder" in adawidth("search", tmp_path / "index", "--text", "rain", "--trust-encoder").stderr
+    assert "Umbrella" in adawidth("search", tmp_path / "index", "--text", "rain", "-k", "1", "--encoder", "wordllama").stdout
 
 
 def test_an_index_alone_is_enough(index: Path, tmp_path: Path) -> None:

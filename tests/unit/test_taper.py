@@ -178,7 +178,7 @@ def test_a_budget_that_no_taper_meets_means_the_start_width(model: TaperModel, c
 
 
 def test_round_trip(model: TaperModel) -> None:
-    again = TaperModel.of(model.config(), model.tensors())
+    again = TaperModel.of(model.config(), model.tensors(), 64)
     assert again.config() == model.config()
     for name, tensor in model.tensors().items():
         np.testing.assert_array_equal(again.tensors()[name], tensor)

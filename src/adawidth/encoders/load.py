@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ..errors import ArtifactError, OptionError
 from .base import Encoder, Prompts
 from .endpoint import PREFIX, Endpoint
-from .presets import INSTRUCTION, preset_of
+from .presets import ALIASES, INSTRUCTION, preset_of
 from .transformer import Transformer
 from .wordllama import WordLlama
 
@@ -51,22 +53,46 @@ def load_encoder(
     return Transformer(name, preset, prompts=prompts, device=device, batch=batch or Transformer.batch, trust_remote_code=trust_remote_code)
 
 
-def encoder_of(encoding: Mapping[str, Any], name: str | None = None) -> Encoder:
+def encoder_of(encoding: Any, name: str | None = None, *, trusted: bool = False) -> Encoder:
     """The encoder that meta.json, or a model's record, names, with its prompts; one of another fingerprint is refused.
 
-    `name` says where it is found now, when that has changed.
+    `name` says where it is found now, when that has changed. Without a `name` none is fetched, run or asked for that does not come
+    with an installed package: the record may be from anywhere. `trusted` says that it is not.
     """
-    wanted = name or encoding.get("encoder")
+    stored, prompts, expected = _recorded(encoding)
+    wanted = name or stored
     if not wanted:
         raise OptionError("it is not recorded which encoder made these vectors: name it (--encoder)")
-    prompts = encoding.get("prompts") or {}
+    if name is None and not trusted and not comes_packaged(wanted):
+        raise OptionError(
+            f"these vectors say that {wanted[:100]!r} made them, which does not come with AdaWidth: if you trust it, "
+            "add --trust-encoder (in Python: trust_encoder=True), or name your own copy with --encoder"
+        )
     encoder = load_encoder(wanted, query_prompt=prompts.get("query"), document_prompt=prompts.get("document"))
-    expected = encoding.get("fingerprint")
-    if expected is None:
+    if not expected:
         log.info("%s: no fingerprint was recorded, so nothing tells whether it is the encoder that made the vectors", encoder.name)
     elif encoder.fingerprint != expected:
         raise ArtifactError(
-            f"{wanted} has fingerprint {encoder.fingerprint}, the documents were encoded by {encoding.get('encoder')} with {expected}: "
+            f"{wanted} has fingerprint {encoder.fingerprint}, the documents were encoded by {stored} with {expected}: "
             "use that one, or encode, fit and index again"
         )
     return encoder
+
+
+def comes_packaged(name: str) -> bool:
+    """Whether this names an encoder whose weights an installed package carries; a folder or a repository called alike is none."""
+    preset = preset_of(name)
+    if preset is None or ALIASES.get(name, name) not in (preset.model, preset.short):
+        return False
+    packaged = bool(preset.package) and find_spec(preset.package) is not None and not Path(name).exists()
+    return preset.model == WordLlama.name or packaged
+
+
+def _recorded(encoding: Any) -> tuple[str, Mapping[str, str], str]:
+    """Name, prompts and fingerprint; empty where there is none."""
+    stored = encoding if isinstance(encoding, Mapping) else {"": encoding}
+    prompts = stored.get("prompts") or {}
+    known = (stored.get("encoder") or "", stored.get("fingerprint") or "", *(prompts.values() if isinstance(prompts, Mapping) else [None]))
+    if "" in stored or not all(isinstance(text, str) for text in known):
+        raise ArtifactError(f"the record of the encoder is damaged, found {ascii(encoding)[:80]}: name it with --encoder, or fit again")
+    return known[0], prompts, known[1]

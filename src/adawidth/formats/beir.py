@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from ..data import Dataset, Qrels, Vectors
 from ..errors import DataError
 from ..types import Array, StrPath
-from .files import existing, lines
+from .files import existing, json_of, lines
 from .trec import Repeated, read_qrels
 from .vectors import READERS, read_found
 
@@ -130,7 +129,7 @@ def _encoding(home: Path) -> dict[str, Any]:
     """Of meta.json, where there is one, what it takes to encode further texts alike."""
     file = home / "meta.json"
     try:
-        stored = json.loads(file.read_bytes()) if file.is_file() else {}
+        stored = json_of(file.read_bytes()) if file.is_file() else {}
     except ValueError as error:
         raise DataError(f"{file}: not JSON: {error}") from None
     return {name: stored[name] for name in ("encoder", "fingerprint", "prompts") if name in stored} if isinstance(stored, dict) else {}
@@ -140,7 +139,7 @@ def read_entries(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(id, entry) of each line of a .jsonl file of texts."""
     for number, line in lines(path):
         try:
-            entry = json.loads(line)
+            entry = json_of(line)
             identifier = entry["_id"]
         except (ValueError, TypeError, KeyError):
             identifier = None
@@ -156,7 +155,7 @@ def _settings(folder: Path) -> dict[str, bool]:
     if not file.is_file():
         return settings
     try:
-        stored = json.loads(file.read_bytes())
+        stored = json_of(file.read_bytes())
     except ValueError as error:
         raise DataError(f"{file}: not JSON: {error}") from None
     for name in settings:

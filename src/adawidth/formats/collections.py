@@ -8,6 +8,7 @@ which are dev's, and a uniform sample of the others. OK-VQA and A-OKVQA bring qu
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from filecmp import cmp
@@ -21,7 +22,7 @@ import numpy as np
 from ..data import Qrels
 from ..errors import DataError, OptionError
 from ..types import Id, StrPath
-from .files import existing
+from .files import existing, json_of
 from .folders import Kind, atomic_folder
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import read_qrels, write_qrels
@@ -217,12 +218,17 @@ def _entries(file: Path, found: Any) -> list[Mapping[str, Any]]:
     needed = {"question_id", "question", "image_id"}
     if not isinstance(found, list) or not all(isinstance(entry, dict) and needed <= entry.keys() for entry in found):
         raise DataError(f"{file}: expected questions with {', '.join(sorted(needed))}: give the question file as it was published")
+    for place, entry in enumerate(found):
+        if not re.fullmatch("[0-9]{1,12}", str(entry["image_id"])):
+            raise DataError(f"{file}: question {place} has image_id {ascii(entry['image_id'])[:40]}, expected at most 12 digits")
     return found
 
 
 def _json(file: Path, kind: type) -> Any:
+    if file.exists() and not file.is_file():
+        raise DataError(f"{file}: this is no file but a folder, a pipe or a device: give a file")
     try:
-        found = json.loads(file.read_bytes())
+        found = json_of(file.read_bytes())
     except OSError as error:
         raise DataError(f"{file}: can't be read: {error.strerror}") from None
     except ValueError as error:

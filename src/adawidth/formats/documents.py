@@ -16,8 +16,8 @@ import numpy as np
 from ..data import BLOCK, Document, Vectors, unit
 from ..errors import DataError
 from .beir import check_width, load_documents, read_entries
-from .files import existing
-from .vectors import ID_COLUMNS, pyarrow_modules, read_found
+from .files import existing, told
+from .vectors import ID_COLUMNS, named, pyarrow_modules, read_found
 
 log = logging.getLogger("adawidth")
 
@@ -136,11 +136,9 @@ def _of_parquet(path: Path, expected: int | None) -> Source:
     arrow, parquet = pyarrow_modules()
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
-    try:
+    with told(path):
         file = parquet.ParquetFile(path, pre_buffer=False)  # else it holds what it has read
-    except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: this .parquet file is damaged or cut off ({path.stat().st_size} bytes): {error}") from None
-    schema = file.schema_arrow
+        schema = file.schema_arrow
     lists = [f.name for f in schema if hasattr(f.type, "value_type") and arrow.types.is_floating(f.type.value_type)]
     names = [name for name in ID_COLUMNS if name in schema.names]
     if len(lists) != 1 or not names:
@@ -152,18 +150,22 @@ def _of_parquet(path: Path, expected: int | None) -> Source:
         start, width = 0, None
         try:
             for part in file.iter_batches(batch_size=BLOCK):
-                ids = [str(name) for name in part.column(identifier).to_pylist()]
+                ids = named(path, part.column(identifier).to_pylist())
                 values = _matrix(path, part.column(vector), start, width)
                 values = unit(values) if start else values  # the note on lengths comes once
                 width = values.shape[1]
                 rest = part.drop_columns([vector, identifier]).to_pylist()
                 yield Batch(Vectors.of(values, ids, name=str(path)), [_document(name, row) for name, row in zip(ids, rest, strict=True)])
                 start += len(ids)
-        except (arrow.ArrowException, OSError) as error:
-            raise DataError(f"{path}: this .parquet file is damaged behind row {start}: {error}") from None
+        except DataError:
+            raise
+        except Exception as error:  # pyarrow's own kinds, and of crafted files any other
+            reason = str(error).partition("\n")[0][:200]
+            raise DataError(f"{path}: this .parquet file is damaged behind row {start}: {reason}") from None
 
-    first = next(file.iter_batches(batch_size=1, columns=[vector]), None)
-    width = 0 if first is None else len(first.column(vector)[0])
+    with told(path):
+        first = next(file.iter_batches(batch_size=1, columns=[vector]), None)
+        width = 0 if first is None else _matrix(path, first.column(vector), 0, None).shape[1]
     check_width(str(path), width, expected)
     return Source(str(path), file.metadata.num_rows, width, batches)
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import errno
 import gzip
+import json
 import os
+import stat
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from ..errors import DataError
+from ..errors import AdaWidthError, DataError
 from ..types import StrPath
+
+LONGEST = 2**26  # bytes of a line
+PLAUSIBLE, RATIO = 2**28, 200  # a packed file may unpack to so many bytes, or to so many times its own
 
 
 def existing(path: Path) -> Path | None:
@@ -21,12 +26,60 @@ def existing(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
 
 
+def regular_bytes(path: Path, limit: int) -> bytes:
+    """What a file holds; an OSError for links, for pipes and devices, which could be waited for, and for more than `limit` bytes."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        if found.st_size > limit:
+            raise OSError(errno.EFBIG, f"{found.st_size} bytes, at most {limit} are expected")
+        return file.read(limit)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """What a library raises over a damaged file, which can be anything, as one line."""
+    try:
+        yield
+    except AdaWidthError:
+        raise
+    except Exception as error:
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{path}: can't be read: {error.strerror}") from None
+        size = path.stat().st_size
+        raise DataError(f"{path}: this {path.suffix} file is damaged or cut off ({size} bytes): {reason}") from None
+
+
+def json_of(text: str | bytes) -> Any:
+    """The value; a ValueError also for what is nested too deeply, and for halves of characters, which no file of ours can hold."""
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text))
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if "\\ud" in text or "\\uD" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """(number from 1, line without its end) of a UTF-8 file, gzipped where its name ends in .gz."""
-    number = 0
+    number = total = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for line in file:
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path}: this is no file but a folder, a pipe or a device: give a file")
+        packed = path.suffix == ".gz"
+        with gzip.open(path) if packed else path.open("rb") as file:
+            most = max(PLAUSIBLE, RATIO * path.stat().st_size)
+            while line := file.readline(LONGEST):
+                total += len(line)
+                if len(line) == LONGEST or (packed and total > most):
+                    what = f"over {LONGEST} bytes long" if len(line) == LONGEST else f"{total} bytes into {path.stat().st_size} packed ones"
+                    raise DataError(f"{path}:{number + 1}: this line is {what}: that is no text, fetch or write it again")
                 text = line.decode().rstrip("\r\n")
                 number += 1
                 yield number, text

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import DataError, OptionError
 from ..types import StrPath
-from .files import atomic_file, existing, lines
+from .files import atomic_file, existing, json_of, lines, told
 from .vectors import pyarrow_modules
 
 TEXT_COLUMNS = ("text", "contents", "content", "body", "passage", "question", "query")
@@ -128,7 +128,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json_of(line)
         except ValueError:
             row = None
         if not isinstance(row, dict):
@@ -150,16 +150,19 @@ def _separated_rows(path: Path, delimiter: str) -> Iterator[Row]:
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
-    arrow, parquet = pyarrow_modules()
-    try:
-        number = 0
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=1_024):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-    except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: this .parquet file is damaged or cut off ({path.stat().st_size} bytes): {error}") from None
+    _, parquet = pyarrow_modules()
+    with told(path):
+        batches = parquet.ParquetFile(path).iter_batches(batch_size=1_024)
+    number = 0
+    while True:
+        with told(path):
+            batch = next(batches, None)
+            rows = [] if batch is None else batch.to_pylist()
+        if batch is None:
+            return
+        for row in rows:
+            number += 1
+            yield number, row
 
 
 def _folder(folder: Path) -> Iterator[Text]:

@@ -7,10 +7,11 @@ one a line in row order; read from a file they are strings.
 from __future__ import annotations
 
 import json
+import math
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import safetensors
@@ -19,7 +20,7 @@ import safetensors.numpy
 from ..data import Vectors
 from ..errors import DataError, OptionalDependencyError
 from ..types import Array, Floats, Id, StrPath
-from .files import atomic_file, existing, lines, write_lines
+from .files import PLAUSIBLE, RATIO, atomic_file, existing, lines, told, write_lines
 
 Found = tuple[Array, list[str] | None]  # what a file holds: values, and ids where it has them
 
@@ -40,10 +41,8 @@ def read_found(path: Path) -> Found:
         raise DataError(f"{path}: vectors are read from {', '.join(READERS)} files, this is {path.suffix or 'without a suffix'}")
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
-    try:
+    with told(path):
         values, ids = READERS[path.suffix](path)
-    except OSError as error:
-        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
     beside = existing(path.with_suffix(".ids"))
     return values, read_ids(beside) if ids is None and beside else ids
 
@@ -83,12 +82,11 @@ def _read_npy(path: Path) -> Found:
     size = path.stat().st_size
     with path.open("rb") as file:
         try:
-            version = np.lib.format.read_magic(file)
-            read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read_header(file)
-        except ValueError as error:
-            raise DataError(f"{path}: this is no .npy file, or one whose head is damaged ({size} bytes): {error}") from None
-        expected = file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            shape, dtype = _head(file)
+        except Exception as error:  # of a damaged head NumPy's parser makes anything
+            reason = str(error).partition("\n")[0][:200]
+            raise DataError(f"{path}: this is no .npy file, or one whose head is damaged ({size} bytes): {reason}") from None
+        expected = file.tell() + math.prod(shape) * dtype.itemsize
     if dtype.hasobject:
         raise DataError(f"{path}: this .npy holds pickled Python objects, which are never loaded: save it as a float32 array")
     if size != expected:
@@ -98,17 +96,44 @@ def _read_npy(path: Path) -> Found:
     return np.load(path, mmap_mode="r", allow_pickle=False), None
 
 
+def _head(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that the head of an .npy tells."""
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read_header(file)
+    if any(length < 0 for length in shape) or not dtype.itemsize:
+        raise ValueError(f"shape {shape} of {dtype}")
+    return shape, dtype
+
+
 def _read_npz(path: Path) -> Found:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise DataError(f"{path}: this is no .npz file but a single array: name it .npy")
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if "allow_pickle" in str(error):
-            raise DataError(f"{path}: this holds pickled Python objects, which are never loaded: save plain arrays with np.savez") from None
-        raise DataError(f"{path}: this .npz file is damaged or cut off ({path.stat().st_size} bytes): {error}") from None
-    return _values(path, arrays), _ids(arrays.get(IDS))
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            raise DataError(f"{path}: this is no .npz file but a single array: name it .npy")
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist() if info.filename.endswith(".npy")}
+        shapes = {name: _shape(path, archive, info, size) for name, info in members.items()}
+
+        def read(name: str) -> Array:
+            with archive.open(members[name]) as member:
+                return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
+
+        return read(_values(path, shapes)), _ids(path, read(IDS)) if IDS in members else None
+
+
+def _shape(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int) -> tuple[int, ...]:
+    """The shape of a packed array, which must be as long as its head says, and no longer than its packed bytes can be."""
+    if info.compress_size > size or info.file_size > max(PLAUSIBLE, RATIO * info.compress_size):
+        raise DataError(f"{path}: {info.filename[:60]!r} unpacks {info.compress_size} bytes to {info.file_size}: these are no vectors")
+    with archive.open(info) as member:
+        shape, dtype = _head(member)
+        expected = member.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.hasobject:
+        raise DataError(f"{path}: this holds pickled Python objects, which are never loaded: save plain arrays with np.savez")
+    if expected != info.file_size:
+        raise _cut_off(path, expected, info.file_size)
+    return shape
 
 
 def _read_safetensors(path: Path) -> Found:
@@ -119,7 +144,8 @@ def _read_safetensors(path: Path) -> Found:
         if expected is not None and expected != size:
             raise _cut_off(path, expected, size) from None
         raise DataError(f"{path}: this .safetensors file is damaged ({size} bytes) or not of float16, 32 or 64: {error}") from None
-    return _values(path, tensors), _ids(tensors.get(IDS))
+    values = tensors[_values(path, {name: array.shape for name, array in tensors.items()})]
+    return values, _ids(path, tensors[IDS]) if IDS in tensors else None
 
 
 def _safetensors_size(path: Path) -> int | None:
@@ -129,32 +155,44 @@ def _safetensors_size(path: Path) -> int | None:
         try:
             head = json.loads(file.read(length) if length <= path.stat().st_size else b"")
             return 8 + length + max(int(entry["data_offsets"][1]) for name, entry in head.items() if name != "__metadata__")
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError):
             return None
 
 
-def _values(path: Path, arrays: Mapping[str, Array]) -> Array:
+def _values(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> str:
     """The array called vectors, or else the only one with two dimensions."""
-    tables = [name for name, array in arrays.items() if array.ndim == 2]
-    if VALUES not in arrays and len(tables) != 1:
-        found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
+    tables = [name for name, shape in shapes.items() if len(shape) == 2]
+    if VALUES not in shapes and len(tables) != 1:
+        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())[:200] or "none"
         raise DataError(f"{path}: expected an array called {VALUES!r} or only one with 2 dimensions, found {found}")
-    return arrays[VALUES if VALUES in arrays else tables[0]]
+    return VALUES if VALUES in shapes else tables[0]
 
 
-def _ids(stored: Array | None) -> list[str] | None:
+def _ids(path: Path, stored: Array) -> list[str]:
     """Ids from an array of them, or from their lines as UTF-8 bytes (safetensors has no strings)."""
-    if stored is None:
-        return None
-    return stored.tobytes().decode().split("\n") if stored.dtype == np.uint8 else [str(name) for name in stored.astype(np.str_)]
+    if stored.ndim != 1:
+        raise DataError(f"{path}: ids have {stored.ndim} dimensions, expected one id a row")
+    return named(path, stored.tobytes().split(b"\n") if stored.dtype == np.uint8 else stored.tolist())
+
+
+def named(path: Path, ids: Iterable[Any]) -> list[str]:
+    """Ids as text; one that is missing, or that UTF-8 can't hold, is refused with its row."""
+    names = []
+    for row, identifier in enumerate(ids):
+        try:
+            name = identifier.decode() if isinstance(identifier, bytes) else str(identifier)
+            name.encode()
+        except UnicodeError:
+            raise DataError(f"{path}: the id of row {row} is not UTF-8, found {ascii(identifier)[:60]}: rename it") from None
+        if identifier is None:
+            raise DataError(f"{path}: row {row} has no id: every vector needs one")
+        names.append(name)
+    return names
 
 
 def _read_parquet(path: Path) -> Found:
     arrow, parquet = pyarrow_modules()
-    try:
-        table = parquet.read_table(path)
-    except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: this .parquet file is damaged or cut off ({path.stat().st_size} bytes): {error}") from None
+    table = parquet.read_table(path)
     lists = [f.name for f in table.schema if hasattr(f.type, "value_type") and arrow.types.is_floating(f.type.value_type)]
     if len(lists) != 1:
         found = ", ".join(f"{field.name} ({field.type})" for field in table.schema)
@@ -169,7 +207,7 @@ def _read_parquet(path: Path) -> Found:
         raise DataError(f"{path}: row {row} is {widths[row]} wide, row 0 {widths[0]}: all vectors need one width")
     values = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), widths[0] if len(widths) else 0)
     ids = next((table[name].to_pylist() for name in ID_COLUMNS if name in table.column_names), None)
-    return values, None if ids is None else [str(identifier) for identifier in ids]
+    return values, None if ids is None else named(path, ids)
 
 
 def pyarrow_modules() -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..artifact import FORMAT, read_model
+from ..artifact import FORMAT, read_model, stored_rotation
 from ..data import BLOCK, Vectors
 from ..errors import AdaWidthError, ArtifactError, DataError, OptionError
 from ..formats import Kind, atomic_folder
@@ -149,8 +149,7 @@ class IndexFolder(Store):
     @cached_property
     def rotation(self) -> Rotation:
         """The rotation that the documents are under."""
-        config, tensors = read_model(self.path / MODEL)
-        rotation = Rotation(tensors["rotation"], str(config["rotation"]["kind"]))
+        rotation = stored_rotation(*read_model(self.path / MODEL))
         rotation.check_same(self.fingerprint, str(self.path))
         return rotation
 

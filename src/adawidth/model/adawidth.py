@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..artifact import read_model, write_model
+from ..artifact import read_model, stored_rotation, write_model
 from ..data import Dataset, Learning, Qrels, Queries, Vectors, held_out, unit
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
@@ -20,11 +20,11 @@ from ..index import IndexFolder
 from ..index.folder import INDEX
 from ..index.rescore import get_ready
 from ..policies.base import LADDER
-from ..policies.select import Policies, part_of
+from ..policies.select import Policies
 from ..record import Record
 from ..rotation import Rotation
 from ..stages import MemoryStore, Store
-from ..tasks import DEFAULT, TaskMap, check_name, pick
+from ..tasks import DEFAULT, TaskMap, check_name, pick, record_of, seen_of, stored_tasks
 from ..types import F32, Id, Recipe, Storage, StrPath
 from .card import describe
 from .index import Index
@@ -225,23 +225,22 @@ class AdaWidth:
         """Reads a model folder back; a damaged, newer or foreign one is refused."""
         config, tensors = read_model(path)
         try:
-            rotation = Rotation(tensors["rotation"], config["rotation"]["kind"])
+            rotation = stored_rotation(config, tensors)
             policies = Policies.of(rotation.width, config, tensors)
-            stored = enumerate(config.get("tasks", ()))
-            tasks = {entry["name"]: TaskMap.of(entry, part_of(f"tasks.{place}", tensors)) for place, entry in stored}
-            return cls(rotation, policies, Record.of_json(config["record"]), frozenset(config["seen"]), tasks)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ArtifactError(f"{path}: config.json and model.safetensors do not make a model ({error!r}): save it again") from None
+            return cls(rotation, policies, record_of(config, Record), seen_of(config), stored_tasks(config, tensors, rotation))
+        except ArtifactError as error:
+            raise ArtifactError(f"{path}: config.json and model.safetensors do not make a model: {error}: save it again") from None
 
 
-def open_index(path: StrPath, model: AdaWidth | None = None, *, encoder: str | Encoder | None = None) -> Index:
+def open_index(path: StrPath, model: AdaWidth | None = None, *, encoder: str | Encoder | None = None, trust_encoder: bool = False) -> Index:
     """An index folder, ready to search with the model it was made with, or with another one of the same rotation.
 
-    `encoder` says where the encoder of texts is found, where that is not recorded or has changed. Opening loads compiled code,
+    `encoder` says where the encoder of texts is found, where that is not recorded or has changed; `trust_encoder`
+    loads the one that the folder names, also where it must be fetched or is a folder or an endpoint. Opening loads compiled code,
     half a second, that the first search would otherwise wait for.
     """
     store = IndexFolder(path)
-    index = Index(AdaWidth.load(store.path / "model") if model is None else model, store, encoder)
+    index = Index(AdaWidth.load(store.path / "model") if model is None else model, store, encoder, trust_encoder=trust_encoder)
     get_ready(index.model.policies.choose(coded=store.view.start), index.model.width)
     return index
 

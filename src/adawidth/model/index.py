@@ -37,10 +37,11 @@ class Index:
     7
     """
 
-    def __init__(self, model: AdaWidth, store: Store, encoder: str | Encoder | None = None) -> None:
+    def __init__(self, model: AdaWidth, store: Store, encoder: str | Encoder | None = None, *, trust_encoder: bool = False) -> None:
         self.model = model
         self.store = store
         self._encoder = encoder
+        self._trust_encoder = trust_encoder
         model.rotation.check_same(store.view.fingerprint, "this index" if store.path is None else str(store.path))
 
     @property
@@ -59,12 +60,12 @@ class Index:
         from ..encoders import encoder_of
 
         if self._encoder is None or isinstance(self._encoder, str):
-            self._encoder = encoder_of(self.model.record.encoding, self._encoder)
+            self._encoder = encoder_of(self.model.record.encoding, self._encoder, trusted=self._trust_encoder)
         return self._encoder
 
     def with_model(self, model: AdaWidth) -> Index:
         """The same documents, searched with another model of the same rotation, as `refit` makes them."""
-        return Index(model, self.store, self._encoder)
+        return Index(model, self.store, self._encoder, trust_encoder=self._trust_encoder)
 
     def search(
         self,

@@ -105,6 +105,8 @@ class Online:
     """
 
     def __init__(self, dial: Dial, budget: float, window: int = WINDOW, tolerance: float = TOLERANCE) -> None:
+        if window < 1 or not tolerance >= 0:
+            raise OptionError(f"a window of {window} queries with a tolerance of {tolerance:g}: give at least 1 and at least 0")
         self._dial = dial
         self._signalling = dial if isinstance(dial, Signalling) else None
         self._policy = dial.policy(budget=budget)

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..errors import OptionError
 from ..stages import Decision, Stage
 from ..types import F64, I64, Mask
 from .base import ladder_from
@@ -32,6 +33,12 @@ class Certify:
     target: int
     k: int = 10
     name = "certify"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.start <= self.target:
+            raise OptionError(f"start width {self.start} is not between 1 and the target width {self.target}")
+        if self.k < 1:
+            raise OptionError(f"k = {self.k} is below 1")
 
     @property
     def reach(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,6 +24,9 @@ class Funnel:
     def __post_init__(self) -> None:
         if not self.steps or self.target < self.start:
             raise OptionError(f"target width {self.target} is below the funnel's first width {self.steps[0][0] if self.steps else 'none'}")
+        widths = [width for width, _ in self.steps]
+        if widths[0] < 1 or any(low >= high for low, high in pairwise(widths)) or min(count for _, count in self.steps) < 1:
+            raise OptionError(f"a funnel's widths rise from at least 1, and each keeps at least one candidate; these are {self.steps}")
 
     @property
     def start(self) -> int:

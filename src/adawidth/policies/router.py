@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -18,13 +19,17 @@ import numpy as np
 from ..errors import OptionError
 from ..kernels.trees import batch_features, predict
 from ..stages import Decision, Stage
-from ..types import F64, I32, I64, Array
+from ..types import F64, I32, I64, Array, Mask
 from .base import DEFAULT_QUALITY, Policy, finish
 from .budget import Gains, allot, check_budget, price_for, top_share
 from .features import columns, extended
 from .fixed import Fixed
+from .stored import array, ascending, check, entry, flag, listed, number, refuse, whole, within
 
 log = logging.getLogger("adawidth")
+
+FEATURE_SETS = ("paper", "extended", "scale-free", "query")  # by which names `columns` knows them
+DEEPEST = 64  # steps from a root to a leaf
 
 Scores = F64  # (Q,)
 
@@ -35,10 +40,43 @@ class Trees:
 
     feature: I32  # (nodes,)
     threshold: F64  # (nodes,)
-    children: I32  # (nodes, 2); a leaf has itself
+    children: I32  # (nodes, 2), further back than their parent; a leaf has itself
     value: F64  # (nodes,); 0 but at leaves
-    roots: I32  # (trees,)
+    roots: I32  # (trees,) ascending
     depths: I32  # (trees,)
+
+    def __post_init__(self) -> None:
+        """Compiled code follows these numbers without a look: every one must lead to a node, and every walk end at a leaf."""
+        nodes, trees = len(self.feature), len(self.roots)
+        for name, dtype, shape in (("feature", np.int32, (nodes,)), ("children", np.int32, (nodes, 2)), ("value", np.float64, (nodes,))):
+            check(getattr(self, name), name, dtype, *shape)
+        check(self.threshold, "threshold", np.float64, nodes, largest=np.inf)
+        check(self.roots, "roots", np.int32, trees)
+        check(self.depths, "depths", np.int32, trees)
+        if nodes and self.feature.min() < 0:
+            refuse("feature", "numbers from 0", self.feature.min())
+        if trees and (self.roots[0] < 0 or self.roots[-1] >= nodes or (self.roots[1:] <= self.roots[:-1]).any()):
+            refuse("roots", f"numbers that rise within 0 to {nodes - 1}", self.roots)
+        place = np.arange(nodes)[:, None]
+        leaf = (self.children == place).all(axis=1)
+        wrong = ~leaf & ((self.children <= place) | (self.children >= nodes)).any(axis=1)
+        if wrong.any():
+            node = int(np.flatnonzero(wrong)[0])
+            refuse("children", f"of node {node} two nodes behind it, at most {nodes - 1}, or the leaf itself", self.children[node])
+        heights = self._heights(leaf)
+        if (heights[self.roots] != self.depths).any():
+            tree = int(np.flatnonzero(heights[self.roots] != self.depths)[0])
+            refuse("depths", f"{heights[self.roots[tree]]} for tree {tree}", self.depths[tree])
+
+    def _heights(self, leaf: Mask) -> I64:
+        """Steps from each node to the furthest leaf below it. (nodes,)"""
+        heights = np.zeros(len(leaf), np.int64)
+        for _ in range(DEEPEST + 1):
+            below = np.where(leaf, 0, 1 + heights[self.children].max(axis=1))
+            if (below == heights).all():
+                return heights
+            heights = below
+        refuse("children", f"leaves at most {DEEPEST} steps from a root", "more steps")
 
     def predict(self, x: F64) -> Scores:
         """The sum of the trees' leaf values for every row. (Q, F) -> (Q,)"""
@@ -58,6 +96,24 @@ class Head:
     trees: Trees
     knots: F64  # (B,) ascending scores
     curves: F64  # (B, W) gain of each width over the narrowest at these scores; linear in between
+
+    def __post_init__(self) -> None:
+        if not self.widths or self.widths[0] < 1 or any(low >= high for low, high in pairwise(self.widths)):
+            refuse("widths", "widths that rise from at least 1", self.widths)
+        if self.features not in FEATURE_SETS:
+            refuse("features", f"one of {', '.join(FEATURE_SETS)}", self.features)
+        check(self.knots, "knots", np.float64, None)
+        if not len(self.knots) or (np.diff(self.knots) <= 0).any():
+            refuse("knots", "scores that rise, at least one", self.knots)
+        check(self.curves, "curves", np.float64, len(self.knots), len(self.widths))
+
+    def check_start(self, start: int) -> None:
+        """Refuses a start width beyond the widest, and trees that look at a feature that there is not from it."""
+        if not 1 <= start <= self.widths[-1]:
+            refuse("start", f"a width from 1 to {self.widths[-1]}", start)
+        count, feature = len(columns(self.features, start)), self.trees.feature
+        if feature.max(initial=0) >= count:
+            refuse("feature", f"numbers below {count}, the {self.features} features", feature.max())
 
     def gains(self, scores: Scores) -> Gains:
         """Predicted gain of each width over the narrowest. (Q,) -> (Q, W)"""
@@ -79,6 +135,9 @@ class Router:
     noise: float
     price: float
     name = "router"
+
+    def __post_init__(self) -> None:
+        self.head.check_start(self.start)
 
     @property
     def reach(self) -> int:
@@ -102,6 +161,9 @@ class Transductive:
     noise: float
     budget: float
     name = "router"
+
+    def __post_init__(self) -> None:
+        self.head.check_start(self.start)
 
     @property
     def reach(self) -> int:
@@ -203,22 +265,31 @@ class RouterModel:
         return found
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
-        """The model that `config` and `tensors` describe."""
-        heads = []
-        for place, head in enumerate(config["heads"]):
-            trees = Trees(**{field.name: tensors[f"{place}.{field.name}"] for field in fields(Trees)})
-            heads.append(Head(tuple(head["widths"]), head["features"], trees, tensors[f"{place}.knots"], tensors[f"{place}.curves"]))
-        return cls(
-            start=config["start"],
-            widths=tuple(config["widths"]),
-            noise=config["noise"],
-            labelled=config["labelled"],
-            dev=config["dev"],
-            values=tensors["values"],
-            heads=tuple(heads),
-            scores=tuple(tensors[f"{place}.scores"] for place in range(len(heads))),
-        )
+    def of(cls, config: Any, tensors: Mapping[str, Array], width: int) -> Self:
+        """The model that `config` and `tensors` describe, for encoders of this width; what can't be is refused by name."""
+        with within("router"):
+            start, widths = whole(config, "start", 1, width), ascending(entry(config, "widths"), "widths", width)
+            if widths[0] != start:
+                refuse("widths", f"the start width {start} first", widths[0])
+            values = array(tensors, "values")
+            check(values, "values", np.float64, None, len(widths))
+            given = listed(config, "heads")
+            heads = tuple(_head(place, head, tensors, start, widths) for place, head in enumerate(given))
+            if heads and (not len(values) or all(head.widths[0] != start for head in heads)):
+                refuse("heads", f"known queries and one from the start width {start}", f"{len(values)} queries, {given}")
+            scores = tuple(array(tensors, f"{place}.scores") for place in range(len(heads)))
+            for place, known in enumerate(scores):
+                check(known, f"{place}.scores", np.float64, len(values))
+            return cls(
+                start=start,
+                widths=widths,
+                noise=number(entry(config, "noise"), "noise"),
+                labelled=flag(config, "labelled"),
+                dev=whole(config, "dev", 0, len(values)),
+                values=values,
+                heads=heads,
+                scores=scores,
+            )
 
     def _usable(self, budget: float) -> list[int]:
         return [place for place, head in enumerate(self.heads) if head.widths[0] <= budget]
@@ -237,6 +308,20 @@ class RouterModel:
         chosen = allot(gains, head.widths, price_for(gains, head.widths, min(budget, head.widths[-1])))
         fixed = np.interp(chosen.mean(), self.widths, self.values.mean(axis=0))
         return float(self._worth(chosen).mean() - fixed)
+
+
+def _head(place: int, config: Any, tensors: Mapping[str, Array], start: int, known: tuple[int, ...]) -> Head:
+    """A stored head, its widths among those known."""
+    with within(f"heads.{place}"):
+        widths = ascending(entry(config, "widths"), "widths", known[-1])
+        if len(widths) < 2 or not set(widths) <= set(known):
+            refuse("widths", f"at least two of {known}", widths)
+        features = entry(config, "features")
+    *trees, knots, curves = (array(tensors, f"{place}.{name}") for name in (*(one.name for one in fields(Trees)), "knots", "curves"))
+    with within(str(place)):
+        head = Head(widths, features, Trees(*trees), knots, curves)
+        head.check_start(start)
+    return head
 
 
 def all_features(stage: Stage, noise: float, start: int) -> F64:

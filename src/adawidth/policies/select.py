@@ -12,6 +12,7 @@ from .base import Policy
 from .certify import Certify
 from .fixed import Fixed
 from .router import RouterModel
+from .stored import entry
 from .taper import TaperModel
 
 NAMES = ("taper", "router", "fixed", "certify")
@@ -98,8 +99,9 @@ class Policies:
     @classmethod
     def of(cls, width: int, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
         """The policies that `config` and `tensors` came from."""
-        taper = TaperModel.of(config["taper"], part_of("taper", tensors))
-        router = None if config["router"] is None else RouterModel.of(config["router"], part_of("router", tensors))
+        taper = TaperModel.of(entry(config, "taper"), part_of("taper", tensors), width)
+        stored = entry(config, "router")
+        router = None if stored is None else RouterModel.of(stored, part_of("router", tensors), width)
         return cls(width, taper, router)
 
 

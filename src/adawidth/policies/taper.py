@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,8 +21,12 @@ from ..errors import OptionError
 from ..stages import Decision, Stage
 from ..types import F32, F64, Array
 from .base import DEFAULT_QUALITY, finish
+from .stored import LARGEST, array, ascending, check, entry, flag, listed, number, refuse, whole, within
 
 log = logging.getLogger("adawidth")
+
+FLAT = 1e-12  # a slope that is a smaller part of the noise foretells nothing
+LARGEST_K = 2**31
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +37,15 @@ class Calibration:
     beta: F64  # slope, one for each ladder width but the last
     sigma: F64  # noise per unit of t(q) t(d), likewise
 
+    def __post_init__(self) -> None:
+        """Compiled code reads coordinates by the ladder: it must rise."""
+        if not self.ladder or self.ladder[0] < 1 or any(low >= high for low, high in pairwise(self.ladder)):
+            refuse("ladder", "widths that rise from at least 1", self.ladder)
+        for name, values in (("beta", self.beta), ("sigma", self.sigma)):
+            check(values, name, np.float64, len(self.ladder) - 1)
+        if (self.sigma < 0).any():
+            refuse("sigma", "no noise below 0", self.sigma.min())
+
     def cut(self, keep: int) -> Calibration:
         """The ladder up to `keep`."""
         ladder = (*(width for width in self.ladder if width < keep), keep)
@@ -41,7 +55,7 @@ class Calibration:
     def bands(self) -> F64:
         """σ / (√2 β): half the width of the interval at z = 1 and t = 1; infinite where the slope is not positive."""
         bands = np.full(len(self.beta), np.inf)
-        np.divide(self.sigma, np.sqrt(2) * self.beta, out=bands, where=self.beta > 0)
+        np.divide(self.sigma, np.sqrt(2) * self.beta, out=bands, where=self.beta > FLAT * self.sigma)
         return bands
 
 
@@ -57,6 +71,8 @@ class Taper:
     def __post_init__(self) -> None:
         if not self.z >= 0:
             raise OptionError(f"z = {self.z} is below 0")
+        if self.k < 1:
+            raise OptionError(f"k = {self.k} is below 1")
 
     @property
     def start(self) -> int:
@@ -108,6 +124,12 @@ class Curve:
     widths: F64  # (Z,) mean width
     errors: F64  # (Z,) standard error of the mean width
     quality: F64  # (Z,) share kept of the target width's nDCG@k, or of its top k
+
+    def __post_init__(self) -> None:
+        for name in self.VALUES:
+            check(getattr(self, name), name, np.float64, len(self.z), largest=np.inf if name == "z" else LARGEST)
+        if len(self.z) < 2 or not np.isinf(self.z[-1]) or (np.diff(self.z) <= 0).any() or not np.abs(self.z[:-1]).max() <= LARGEST:
+            refuse("z", "numbers that rise and end with an infinite one", self.z)
 
     def within(self, budget: float) -> tuple[float, float] | None:
         """The largest z whose mean width plus its standard error is at most the budget, and its quality; none if z = 0 costs more."""
@@ -250,15 +272,33 @@ class TaperModel:
         return tensors
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
-        """The model that `config` and `tensors` came from."""
-        calibrations, curves = [], []
-        for ladder in config["ladders"]:
-            part = {name: tensors[f"{ladder[0]}.{name}"] for name in ("beta", "sigma", *Curve.VALUES)}
-            calibrations.append(Calibration(tuple(ladder), part["beta"], part["sigma"]))
-            curves.append(tuple(Curve(k, *(part[name][i] for name in Curve.VALUES)) for i, k in enumerate(config["ks"])))
-        fixed = {int(width): float(value) for width, value in config["fixed"].items()}
-        return cls(bool(config["labelled"]), tuple(calibrations), tuple(curves), fixed)
+    def of(cls, config: Any, tensors: Mapping[str, Array], width: int) -> Self:
+        """The model that `config` and `tensors` came from, for encoders of this width; what can't be is refused by name."""
+        with within("taper"):
+            ladders = [ascending(ladder, f"ladders.{place}", width) for place, ladder in enumerate(listed(config, "ladders"))]
+            ascending([ladder[0] for ladder in ladders], "ladders, their first widths", width)
+            target = whole(config, "target", 1, width)
+            if any(ladder[-1] != target for ladder in ladders):
+                refuse("ladders", f"the target width {target} last", ladders)
+            ks = ascending(entry(config, "ks"), "ks", LARGEST_K)
+            stored = [_calibrated(ladder, ks, tensors) for ladder in ladders]
+            fixed = entry(config, "fixed")
+            widths = [int(name) for name in fixed if name.isdecimal()] if isinstance(fixed, dict) else []
+            if not widths or len(widths) != len(fixed) or not 1 <= min(widths) <= max(widths) <= width:
+                refuse("fixed", f"a quality for each of some widths within 1 to {width}", fixed)
+            kept = {int(name): number(value, f"fixed.{name}") for name, value in fixed.items()}
+            return cls(flag(config, "labelled"), tuple(found for found, _ in stored), tuple(found for _, found in stored), kept)
+
+
+def _calibrated(ladder: tuple[int, ...], ks: tuple[int, ...], tensors: Mapping[str, Array]) -> tuple[Calibration, tuple[Curve, ...]]:
+    """What is stored for one ladder: its calibration and a curve for each k."""
+    beta, sigma, *values = (array(tensors, f"{ladder[0]}.{name}") for name in ("beta", "sigma", *Curve.VALUES))
+    with within(str(ladder[0])):
+        for name, found in zip(Curve.VALUES, values, strict=True):
+            check(found, name, np.float64, len(ks), None, largest=np.inf)
+            if (found < 0).any():
+                refuse(name, "no number below 0", found.min())
+        return Calibration(ladder, beta, sigma), tuple(Curve(k, *(found[i] for found in values)) for i, k in enumerate(ks))
 
 
 def check_quality(quality: float) -> None:

@@ -1,0 +1,253 @@
+"""Damaged, crafted and endless input files: each reader refuses with one line, or reads what can be used."""
+
+import gzip
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from adawidth.data import Vectors
+from adawidth.errors import DataError
+from adawidth.formats import files, load_dataset, read_ids, read_qrels, read_run, read_texts, read_vectors, write_vectors
+from adawidth.formats.collections import Published, prepare_collection
+from adawidth.formats.documents import of_file
+
+MUTATIONS = 200
+ROWS = np.random.default_rng(0).standard_normal((40, 36)).astype(np.float32)
+NAMES = [f"döc{i}" for i in range(40)]
+TEXTS = "".join(json.dumps({"_id": name, "title": "T", "text": f"text of {name}", "year": 3}) + "\n" for name in NAMES).encode()
+
+
+def vectors_in(path: Path) -> None:
+    found = read_vectors(path)
+    assert np.allclose(np.linalg.norm(found.all(), axis=1), 1, atol=1e-3)
+
+
+def documents_in(path: Path) -> None:
+    source = of_file(path)
+    for batch in source.batches():
+        assert np.isfinite(batch.vectors.all()).all()
+        "".join(f"{document.id}{document.text}" for document in batch.documents).encode()
+
+
+def texts_in(path: Path) -> None:
+    "".join(text.id + text.whole for text in read_texts(path)).encode()
+
+
+def saved(suffix: str) -> bytes:
+    """Vectors and ids as a file of this kind."""
+    if suffix == "packed.npz":
+        file = io.BytesIO()
+        np.savez_compressed(file, vectors=ROWS, ids=np.array(NAMES))
+        return file.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        write_vectors(Path(folder, f"x{suffix}"), Vectors.of(ROWS, NAMES))
+        return Path(folder, f"x{suffix}").read_bytes()
+
+
+def table() -> bytes:
+    arrow = pytest.importorskip("pyarrow")
+    file = io.BytesIO()
+    columns = {"id": NAMES, "text": [f"text {name}" for name in NAMES], "vector": ROWS.tolist(), "year": list(range(40))}
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table(columns), file, row_group_size=13)
+    return file.getvalue()
+
+
+FORMATS: dict[str, tuple[Callable[[], bytes], Callable[[Path], Any]]] = {
+    "x.npy": (lambda: saved(".npy"), vectors_in),
+    "x.npz": (lambda: saved(".npz"), vectors_in),
+    "packed.npz": (lambda: saved("packed.npz"), vectors_in),
+    "x.safetensors": (lambda: saved(".safetensors"), vectors_in),
+    "x.parquet": (lambda: saved(".parquet"), vectors_in),
+    "documents.parquet": (table, documents_in),
+    "texts.parquet": (table, texts_in),
+    "texts.jsonl": (lambda: TEXTS, texts_in),
+    "texts.jsonl.gz": (lambda: gzip.compress(TEXTS, mtime=0), texts_in),
+    "texts.csv": (lambda: ("id,text\n" + "".join(f'{name},"a, ""b"""\n' for name in NAMES)).encode(), texts_in),
+    "test.tsv": (
+        lambda: ("query-id\tcorpus-id\tscore\n" + "".join(f"q{i}\t{name}\t1\n" for i, name in enumerate(NAMES))).encode(),
+        read_qrels,
+    ),
+    "x.run": (lambda: "".join(f"q{i % 7} Q0 {name} {i} {i / 3} tag\n" for i, name in enumerate(NAMES)).encode(), read_run),
+    "x.ids": (lambda: "\n".join(NAMES).encode(), read_ids),
+}
+
+
+def mutated(data: bytes, rng: np.random.Generator) -> bytes:
+    """One to three changes, half of them near the beginning or the end, where formats keep their heads."""
+    changed = bytearray(data)
+    for _ in range(int(rng.integers(1, 4))):
+        size = max(1, len(changed))
+        place = int(rng.choice([rng.integers(size), rng.integers(min(size, 300)), size - 1 - rng.integers(min(size, 600))]))
+        match int(rng.integers(7)):
+            case 0:
+                changed[place : place + 1] = bytes([int(rng.integers(256))])
+            case 1:
+                changed[place : place + 8] = rng.choice([b"\xff" * 8, b"\0" * 8, b"\x7f" + b"\xff" * 7])
+            case 2:
+                del changed[place:]
+            case 3:
+                del changed[place : place + int(rng.integers(1, 50))]
+            case 4:
+                changed[place:place] = rng.bytes(int(rng.integers(1, 50)))
+            case 5:
+                changed[place:place] = changed[place : place + 100]
+            case _:
+                changed[place : place + 1] = bytes([changed[place] ^ (1 << int(rng.integers(8)))]) if changed else b""
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.filterwarnings("ignore")
+def test_mutations_are_refused_or_read(name: str, tmp_path: Path) -> None:
+    make, read = FORMATS[name]
+    data, file = make(), tmp_path / name
+    file.write_bytes(data)
+    read(file)
+    refused: dict[int, str] = {}
+    for seed in range(MUTATIONS):
+        file.write_bytes(mutated(data, np.random.default_rng(seed)))
+        try:
+            read(file)
+        except DataError as error:
+            refused[seed] = str(error)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error!r}") from error
+    assert len(refused) > MUTATIONS / 20
+    assert not [(seed, said) for seed, said in refused.items() if name not in said or "\n" in said]
+
+
+def head(shape: str, descr: str = "'<f4'") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    "crafted",
+    [
+        head("(4611686018427387904, 4)"),  # 2**64 bytes: nothing, in 64 bits
+        head("(-1, 32)"),
+        head("(2305843009213693952, 32)") + b"\0" * 128,
+        head("(1000000000000, 32)", "'V0'"),
+        head("(2, 32)", "'|O'"),
+        head("(1,)" * 900)[:2_000],
+        head("((((((((((1, 2), 3)"),
+        head("[2, 32]"),
+        head("(2, 32)", "[('a', '<f4', (2,))]") + b"\0" * 512,
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff{",
+        b"\x93NUMPY\x09\x00\x10\x00{'descr': '<f4'}",
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_crafted_heads_of_arrays_are_refused(crafted: bytes, packed: bool, tmp_path: Path) -> None:
+    file = tmp_path / ("x.npz" if packed else "x.npy")
+    if packed:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("vectors.npy", crafted)
+    else:
+        file.write_bytes(crafted)
+    with pytest.raises(DataError, match=file.name):
+        read_vectors(file)
+
+
+def test_a_packed_array_that_unpacks_to_far_too_much_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez_compressed(tmp_path / "x.npz", vectors=np.zeros((20_000, 256), np.float32))
+    monkeypatch.setattr("adawidth.formats.vectors.PLAUSIBLE", 2**20)
+    with pytest.raises(DataError, match=r"x.npz: 'vectors.npy' unpacks \d+ bytes to 20480128: these are no vectors"):
+        read_vectors(tmp_path / "x.npz")
+
+
+def test_packed_text_that_unpacks_to_far_too_much_is_not_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.ids.gz").write_bytes(gzip.compress(b"a\n" * 3_000_000))
+    (tmp_path / "y.ids.gz").write_bytes(gzip.compress(b"a" * 3_000_000))
+    monkeypatch.setattr(files, "PLAUSIBLE", 2**20)
+    with pytest.raises(DataError, match=r"x.ids.gz:\d+: this line is \d+ bytes into \d+ packed ones"):
+        read_ids(tmp_path / "x.ids.gz")
+    monkeypatch.setattr(files, "LONGEST", 2**20)
+    with pytest.raises(DataError, match=r"y.ids.gz:1: this line is over 1048576 bytes long"):
+        read_ids(tmp_path / "y.ids.gz")
+
+
+DEEP = "[" * 200_000 + "]" * 200_000
+
+
+def test_deep_json_is_refused_wherever_json_is_read(dataset_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text(f'{{"_id": "a", "text": {DEEP}}}\n')
+    with pytest.raises(DataError, match=r"x.jsonl:1: expected a JSON object"):
+        list(read_texts(tmp_path / "x.jsonl"))
+    np.save(tmp_path / "x.npy", ROWS[:1])
+    (tmp_path / "x.ids").write_text("a\n")
+    with pytest.raises(DataError, match=r"x.jsonl:1: expected"):
+        documents_in(tmp_path / "x.npy")
+    (tmp_path / "questions.json").write_text(DEEP)
+    with pytest.raises(DataError, match=r"questions.json: this is no JSON: it is nested too deeply"):
+        prepare_collection("aokvqa", Published(tmp_path, [tmp_path / "questions.json"], tmp_path), tmp_path / "out")
+    for name in ("dataset.json", "embeddings/tiny/meta.json"):
+        (dataset_folder / name).write_text(DEEP)
+        with pytest.raises(DataError, match=f"{name}: not JSON"):
+            load_dataset(dataset_folder)
+        (dataset_folder / name).unlink()
+
+
+def test_questions_whose_image_is_no_number_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "questions.json").write_text('[{"question_id": 1, "question": "what?", "image_id": "../../x"}]')
+    with pytest.raises(DataError, match=r"question 0 has image_id '../../x', expected at most 12 digits"):
+        prepare_collection("aokvqa", Published(tmp_path, [tmp_path / "questions.json"], tmp_path), tmp_path / "out")
+
+
+def test_ids_that_are_not_utf8_are_refused_with_their_row(tmp_path: Path) -> None:
+    safetensors.numpy.save_file({"vectors": ROWS[:2], "ids": np.frombuffer(b"fine\n\xff\xfe", np.uint8)}, tmp_path / "x.safetensors")
+    np.savez(tmp_path / "x.npz", vectors=ROWS[:2], ids=np.array([b"fine", b"\xff"]))
+    np.savez(tmp_path / "y.npz", vectors=ROWS[:2], ids=np.array(["fine", "\ud800"]))
+    for name in ("x.safetensors", "x.npz", "y.npz"):
+        with pytest.raises(DataError, match=f"{name}: the id of row 1 is not UTF-8, found "):
+            read_vectors(tmp_path / name)
+    (tmp_path / "x.jsonl").write_text('{"_id": "\\ud800", "text": "half a character"}\n')
+    with pytest.raises(DataError, match=r"x.jsonl:1: expected a JSON object"):
+        list(read_texts(tmp_path / "x.jsonl"))
+
+
+def test_ids_as_utf8_bytes_are_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", vectors=ROWS[:2], ids=np.array([b"fine", "zwölf".encode()]))
+    assert list(read_vectors(tmp_path / "x.npz").ids) == ["fine", "zwölf"]
+
+
+def test_a_row_without_an_id_is_refused(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table({"id": ["a", None], "v": ROWS[:2].tolist()}), tmp_path / "x.parquet")
+    for read in (vectors_in, documents_in):
+        with pytest.raises(DataError, match=r"x.parquet: row 1 has no id"):
+            read(tmp_path / "x.parquet")
+
+
+def test_numbers_wider_than_double_are_read_as_double() -> None:
+    assert Vectors.of(ROWS.astype(np.longdouble)).values.dtype == np.float64
+
+
+@pytest.mark.parametrize("length", [1e-13, 1e-19, 1e-30])
+def test_a_vector_of_almost_no_length_is_refused(length: float) -> None:
+    rows = ROWS.copy()
+    rows[7] *= length / np.linalg.norm(rows[7])
+    with pytest.raises(DataError, match=r"row 7 \(id 7\) has (a length below 1e-12|only zeros)"):
+        Vectors.of(rows)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.parquet", "x.jsonl", "x.ids", "x.ids.gz", "test.tsv", "x.run", "questions.json"])
+def test_a_pipe_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    os.mkfifo(file)
+    readers = {"x.npy": read_vectors, "x.parquet": documents_in, "x.jsonl": texts_in, "test.tsv": read_qrels, "x.run": read_run}
+
+    def ask(path: Path) -> None:
+        prepare_collection("aokvqa", Published(tmp_path, [path], tmp_path), tmp_path / "out")
+
+    with pytest.raises(DataError, match=name):
+        (ask if name == "questions.json" else readers.get(name, read_ids))(file)
