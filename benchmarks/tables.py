@@ -292,10 +292,26 @@ def durability() -> str:
     return "\n".join(parts)
 
 
+def busy() -> str:
+    found = result("busy")
+    if found is None:
+        return ""
+    parts = ["## Busy neighbours", "", f"`{found['command']}`: CPU seconds of a small comparison, all its threads together, without and"]
+    parts += [f"with {found['neighbours_per_core']} busy processes a core; > where it was cut off after {found['limit_seconds']} s."]
+    parts += ["Where the load before is above 0 the machine had other work too, and the run without neighbours was not a quiet one.", ""]
+
+    def shown(run: Any) -> str:
+        return f"{'' if run['finished'] else '> '}{run['seconds']}"
+
+    versions = [(name, found[key]) for name, key in (("now", "now"), ("0.1.0", "before")) if found.get(key)]
+    rows = [[name, one["load_before"], shown(one["quiet"]), shown(one["busy"]), one["ratio"] or ""] for name, one in versions]
+    return "\n".join([*parts, table(["", "load before", "without", "with neighbours", "ratio"], rows), ""])
+
+
 def main() -> None:
     head = "# Benchmarks\n\nOne script a question, results in results/*.json, tables by `python benchmarks/tables.py`, pictures by\n"
     head += "`python benchmarks/figures.py`. The machine has two cores and is shared: read ratios, not seconds.\n"
-    parts = [rotations(), tapers(), router(), query_maps(), paper(), encoding(), durability(), searching(), speed()]
+    parts = [rotations(), tapers(), router(), query_maps(), paper(), encoding(), durability(), searching(), speed(), busy()]
     (HERE / "README.md").write_text("\n".join([head, *parts]).rstrip() + "\n", encoding="utf-8")
 
 

@@ -31,6 +31,28 @@ def test_help_loads_nothing_heavy() -> None:
     assert loaded_by("from typer.testing import CliRunner\nfrom adawidth.cli import app\nCliRunner().invoke(app, ['--help'])") == set()
 
 
+def test_nothing_but_the_index_on_disk_needs_linux(collection: Dataset, dataset_folder: Path, tmp_path: Path) -> None:
+    """Elsewhere there is no fcntl: models load and documents in memory are searched all the same; writing to a folder says why not."""
+    pytest.importorskip("torch")
+    AdaWidth.fit(collection, recipe="pca").save(tmp_path / "m.model")
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys(["fcntl", "resource", "pwd", "grp", "termios"]))
+import adawidth
+from adawidth import AdaWidth, load_dataset
+for name in adawidth.__all__: getattr(adawidth, name)
+data, model = load_dataset({str(dataset_folder)!r}), AdaWidth.load({str(tmp_path / "m.model")!r})
+assert len(model.index(data.documents).search(data.queries_of("test"), k=10)) == 60
+try:
+    model.index(data.documents, path={str(tmp_path / "x.index")!r})
+except adawidth.AdaWidthError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "can't be locked on this system" in done.stdout
+
+
 def test_the_static_encoder_loads_neither_torch_nor_transformers() -> None:
     pytest.importorskip("wordllama")
     code = "from adawidth.encoders import load_encoder\nassert load_encoder('wordllama').encode(['text'], 'query').shape == (1, 256)"

@@ -4,25 +4,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .data import Dataset, Qrels, Vectors
-    from .errors import AdaWidthError
+    from .data import Dataset, Document, Qrels, Vectors
+    from .errors import AdaWidthError, UnknownOutcomeError
     from .evaluation.compare import compare
     from .evaluation.evaluate import evaluate
-    from .formats import Document, load_dataset
-    from .hits import Hits
-    from .model import AdaWidth, open_index
+    from .formats import load_dataset
+    from .hits import Answer, Hit, Hits
+    from .model import AdaWidth, Index, open_index
     from .rotation import Rotation
     from .sufficiency import WidthLaw
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AdaWidth",
     "AdaWidthError",
+    "Answer",
     "Dataset",
     "Document",
+    "Hit",
     "Hits",
+    "Index",
     "Qrels",
     "Rotation",
+    "UnknownOutcomeError",
     "Vectors",
     "WidthLaw",
     "__version__",
@@ -35,11 +39,15 @@ __all__ = [
 _HOME = {
     "AdaWidth": "model",
     "AdaWidthError": "errors",
+    "Answer": "hits",
     "Dataset": "data",
-    "Document": "formats",
+    "Document": "data",
+    "Hit": "hits",
     "Hits": "hits",
+    "Index": "model",
     "Qrels": "data",
     "Rotation": "rotation",
+    "UnknownOutcomeError": "errors",
     "Vectors": "data",
     "WidthLaw": "sufficiency",
     "compare": "evaluation",

@@ -1,13 +1,13 @@
-"""The things everything else is made of: Vectors, Qrels, Dataset, Hits.
+"""What everything else is made of: Vectors, Qrels, Dataset, and the documents behind an index by row.
 
 The one place where input is validated. Ids are strings, or row numbers where plain arrays are given; inside the package
-everything works on rows, and `Judged` is a set of judgements in rows.
+everything works on rows, and `Judged` holds relevance judgements as CSR arrays.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
@@ -21,7 +21,6 @@ from .types import F32, F64, I64, Floats, Id, Rows
 log = logging.getLogger("adawidth")
 
 BLOCK = 16_384  # rows read at a time
-SMALLEST_WIDTH = 32
 
 
 def unit(x: Floats) -> F32:
@@ -41,23 +40,23 @@ class Vectors:
     split: str | None = None  # set on queries that stand for a split, so that a fit can refuse test queries
 
     @classmethod
-    def of(cls, values: ArrayLike | Vectors, ids: Sequence[Id] | None = None, *, name: str = "vectors") -> Vectors:
-        """Validated vectors: two dimensions, at least 32 wide, finite, no zero rows, ids unique and as many as rows."""
+    def of(cls, values: Any, ids: Iterable[Id] | None = None, *, name: str = "vectors") -> Vectors:
+        """Validated vectors, one per row: finite, no zero rows, ids unique and as many as rows.
+
+        Takes what people have: arrays, lists of lists, tensors, columns of data frames.
+        """
         if isinstance(values, Vectors):
             return values
-        array = values if isinstance(values, np.ndarray) else np.asarray(values)
-        if array.ndim != 2:
-            raise DataError(f"{name}: expected one vector a row (2 dimensions), found {array.ndim}: reshape the array")
-        if array.dtype.kind != "f":
-            raise DataError(f"{name}: expected floating-point numbers, found {array.dtype}: convert to float32 or float16")
+        array = as_matrix(values, name)
         rows, width = array.shape
-        if width < SMALLEST_WIDTH:
-            raise DataError(f"{name}: vectors are {width} wide, at least {SMALLEST_WIDTH} are needed")
-        if rows == 0:
-            raise DataError(f"{name}: there are no vectors, 0 rows of width {width}")
+        if rows == 0 or width == 0:
+            raise DataError(f"{name}: there are no vectors, {rows} rows of width {width}")
         vectors = cls(array, range(rows) if ids is None else _checked_ids(ids, rows, name), name)
         vectors._check_rows()
         return vectors
+
+    def __repr__(self) -> str:
+        return f"Vectors({len(self):,} of width {self.width}, {self.name})"
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -90,14 +89,6 @@ class Vectors:
         """The row of each id."""
         return {identifier: row for row, identifier in enumerate(self.ids)}
 
-    @cached_property
-    def tie_rank(self) -> I64:
-        """Place of each row when ids are sorted descending as strings: how trec_eval orders equal scores."""
-        order = sorted(range(len(self)), key=lambda row: str(self.ids[row]), reverse=True)
-        rank = np.empty(len(self), np.int64)
-        rank[order] = np.arange(len(self))
-        return rank
-
     def _check_rows(self) -> None:
         longest, shortest = 0.0, np.inf
         for start in range(0, len(self), BLOCK):
@@ -126,10 +117,45 @@ class Vectors:
         )
 
 
-def _checked_ids(ids: Sequence[Id], rows: int, name: str) -> Sequence[Id]:
-    ids = list(ids)
+def as_matrix(values: Any, name: str) -> Floats:
+    """One vector per row, as an array: from arrays, lists, tensors and columns of data frames; one vector is one row."""
+    if hasattr(values, "detach"):  # a tensor of torch, on whatever device
+        values = values.detach().cpu().numpy()
+    elif hasattr(values, "to_numpy"):  # a column of pandas or polars
+        values = values.to_numpy()
+    given = isinstance(values, np.ndarray) and values.dtype.kind != "O"
+    try:
+        array = values if given else np.array([np.asarray(row, np.float32) for row in values], np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name}: expected one vector of numbers per row, all of one width: {error}") from None
+    if array.ndim == 1 and array.size:
+        array = array[None]
+    if array.ndim != 2:
+        raise DataError(f"{name}: expected one vector per row (2 dimensions), found {array.ndim}: reshape the array")
+    if array.dtype.kind != "f":
+        raise DataError(f"{name}: expected floating-point numbers, found {array.dtype}: convert to float32 or float16")
+    return array if array.dtype.itemsize <= 8 else np.asarray(array, np.float64)
+
+
+def as_queries(values: Any, width: int) -> F32:
+    """Queries as float32 of unit length, one per row; their own lengths change no ranking, so nothing is said of them. (n, D)"""
+    array = np.asarray(as_matrix(values, "queries"), np.float32)
+    if array.shape[1] != width:
+        raise DataError(f"queries are {array.shape[1]} wide, the model {width}: use the encoder the model was fitted for")
+    norms = np.sqrt(np.einsum("nd,nd->n", array, array))
+    if len(array) and not (norms.min() > 0 and norms.max() < np.inf):  # NaN is neither
+        row = int(np.flatnonzero(~((norms > 0) & (norms < np.inf)))[0])
+        raise DataError(f"queries: row {row} has {'only zeros' if norms[row] == 0 else 'NaN or infinite values'}: re-encode it")
+    return np.ascontiguousarray(array / norms[:, None])
+
+
+def _checked_ids(ids: Iterable[Id], rows: int, name: str) -> Sequence[Id]:
+    ids = list(ids.to_list() if hasattr(ids, "to_list") else ids)
     if len(ids) != rows:
-        raise DataError(f"{name}: {rows} vectors but {len(ids)} ids: give one id a row, in row order")
+        raise DataError(f"{name}: {rows} vectors but {len(ids)} ids: give one id per row, in row order")
+    for row, identifier in enumerate(ids):
+        if not isinstance(identifier, str | int | np.integer) or isinstance(identifier, bool):
+            raise DataError(f"{name}: the id in row {row} is {identifier!r}: ids are strings or whole numbers")
     if len(set(ids)) != len(ids):
         first: dict[Id, int] = {}
         for row, identifier in enumerate(ids):
@@ -139,9 +165,38 @@ def _checked_ids(ids: Sequence[Id], rows: int, name: str) -> Sequence[Id]:
     return ids
 
 
+@dataclass(frozen=True)
+class Document:
+    """What an index knows of a document besides its vector."""
+
+    id: Id
+    title: str = ""
+    text: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Documents:
+    """The documents behind an index by row: their ids, how ids break ties, and what else is known of them."""
+
+    def __init__(self, ids: Sequence[Id]) -> None:
+        self.ids = ids
+
+    @cached_property
+    def tie_rank(self) -> I64:
+        """Place of each row when ids are sorted descending as strings: how trec_eval orders equal scores."""
+        order = sorted(range(len(self.ids)), key=lambda row: str(self.ids[row]), reverse=True)
+        rank = np.empty(len(self.ids), np.int64)
+        rank[order] = np.arange(len(self.ids))
+        return rank
+
+    def describe(self, rows: Iterable[int]) -> list[Document]:
+        """What is known of the documents in these rows."""
+        return [Document(self.ids[row]) for row in rows]
+
+
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Judgements in rows: those of query i are `documents[offsets[i]:offsets[i + 1]]`, with their grades."""
+    """Relevance judgements as CSR arrays: those of query i are `documents[offsets[i]:offsets[i + 1]]`, with their grades."""
 
     offsets: I64  # (queries + 1,)
     documents: Rows
@@ -181,6 +236,29 @@ class Qrels:
 
     grades: Mapping[Id, Mapping[Id, float]]
     name: str = "qrels"
+
+    @classmethod
+    def of(cls, given: Any, name: str = "qrels") -> Qrels:
+        """Labels as people have them: {query: {document: grade}}, {query: [documents]}, (query, document[, grade]) tuples, or a
+        data frame with these three columns in this order."""
+        if isinstance(given, Qrels):
+            return cls(given.grades, name)
+        if hasattr(given, "columns"):
+            given = list(zip(*(given[column].to_list() for column in list(given.columns)[:3]), strict=True))
+        grades: dict[Id, dict[Id, float]] = {}
+        try:
+            if isinstance(given, Mapping):
+                pairs = ((query, known) for query, known in given.items())
+                return cls({q: dict(known) if isinstance(known, Mapping) else dict.fromkeys(known, 1.0) for q, known in pairs}, name)
+            for query, document, *grade in given:
+                grades.setdefault(query, {})[document] = float(grade[0]) if grade else 1.0
+        except (TypeError, ValueError) as error:
+            wanted = "{query: {document: grade}}, (query, document, grade) tuples or a data frame with these columns"
+            raise DataError(f"{name}: expected {wanted}, found {type(given).__name__} ({error})") from None
+        return cls(grades, name)
+
+    def __repr__(self) -> str:
+        return f"Qrels({len(self):,} queries, {self.name})"
 
     def __len__(self) -> int:
         return len(self.grades)
@@ -285,6 +363,11 @@ class Dataset:
                 f"{self.queries.name}: queries are {self.queries.width} wide, documents ({self.documents.name}) "
                 f"{self.documents.width}: encode both with one encoder"
             )
+
+    def __repr__(self) -> str:
+        labels = ", ".join(f"{split}: {len(qrels):,}" for split, qrels in self.qrels.items()) or "none"
+        sizes = f"{len(self.documents):,} documents, {len(self.queries):,} queries of width {self.documents.width}"
+        return f"Dataset({self.name}, {self.encoder or 'no encoder named'}: {sizes}; labels {labels})"
 
     @property
     def origin(self) -> dict[str, Any]:

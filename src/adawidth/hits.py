@@ -1,36 +1,116 @@
-"""What a search answers."""
+"""What a search returns: Hits, one Answer per query, each a sequence of Hit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from html import escape
+from typing import Any, NamedTuple, Self, overload
 
-from .data import Vectors
+import numpy as np
+
+from .data import Document, Documents
 from .types import F32, F64, I64, Id, Rows
+
+SHOWN = 10  # answers, and hits of an answer, in a repr
 
 
 class Read(NamedTuple):
-    """What each query has read: candidates, their coordinates, and bytes of both the scan and the candidates. (queries,) each"""
+    """What each query has read: candidates, their coordinates, bytes of the scan and the candidates, and coordinates of the query
+    itself that were rotated. (queries,) each"""
 
     candidates: I64
     coordinates: I64
     bytes: I64
+    rotated: I64
 
 
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """Answers, best first: document rows (-1 where there are fewer than k) and scores, and the mean width each query was read at."""
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One document of an answer; unpacks as (id, score).
 
-    rows: Rows  # (queries, k)
+    >>> name, score = Hit("d7", 0.5)
+    >>> name
+    'd7'
+    """
+
+    id: Id
+    score: float
+    title: str = ""
+    text: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.id
+        yield self.score
+
+    def to_dict(self) -> dict[str, Any]:
+        """Id and score, and title, text and metadata where there are any."""
+        known = {"title": self.title, "text": self.text, "metadata": dict(self.metadata)}
+        return {"id": self.id, "score": self.score, **{name: value for name, value in known.items() if value}}
+
+
+class Answer(Sequence[Hit]):
+    """One query's answer, best first.
+
+    >>> answer = Answer([Hit("a", 0.9), Hit("b", 0.4)], mean_width=48.0)
+    >>> answer[0].id, len(answer), [score for _, score in answer]
+    ('a', 2, [0.9, 0.4])
+    """
+
+    def __init__(self, hits: Sequence[Hit], mean_width: float, query: Id = "") -> None:
+        self._hits = tuple(hits)
+        self.mean_width = mean_width
+        self.query = query  # the query's text or id
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> Answer: ...
+    def __getitem__(self, place: int | slice) -> Hit | Answer:
+        return Answer(self._hits[place], self.mean_width, self.query) if isinstance(place, slice) else self._hits[place]
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `search --json` prints it."""
+        return {"query": self.query, "mean_width": self.mean_width, "hits": [hit.to_dict() for hit in self._hits]}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{hit.id!r}: {hit.score:.4f}" for hit in self._hits[:SHOWN])
+        return f"Answer({shown}{', …' if len(self) > SHOWN else ''}; mean width {self.mean_width:.1f})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hits(Sequence[Answer]):
+    """Answers to a batch of queries: a sequence of one Answer per query, and the same as arrays."""
+
+    rows: Rows  # (queries, k) of documents, best first; -1 where there are fewer than k
     scores: F32  # (queries, k)
     widths: F64  # (queries,) coordinates read per shortlist candidate
-    documents: Vectors | None = None
+    documents: Documents | None = None
     read: Read | None = None  # of answers by stages
+    queries: Sequence[Id] = ()  # texts or ids of the queries, where they are known
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Answer: ...
+    @overload
+    def __getitem__(self, place: slice) -> Hits: ...
+    def __getitem__(self, place: int | slice) -> Answer | Hits:
+        if isinstance(place, slice):
+            read = None if self.read is None else Read(*(part[place] for part in self.read))
+            rows, scores, widths = self.rows[place], self.scores[place], self.widths[place]
+            return Hits(rows, scores, widths, self.documents, read, self.queries[place])
+        rows = self.rows[place]
+        known = self._known(rows[rows >= 0].tolist())
+        scores = self.scores[place][rows >= 0].tolist()
+        found = [Hit(one.id, score, one.title, one.text, one.metadata) for one, score in zip(known, scores, strict=True)]
+        return Answer(found, float(self.widths[place]), self.queries[place] if self.queries else range(len(self))[place])
 
     @property
     def mean_width(self) -> float:
@@ -39,10 +119,60 @@ class Hits:
 
     @cached_property
     def ids(self) -> list[list[Id]]:
-        """Document ids, one list a query, without padding."""
-        names: Sequence[Id] = self.documents.ids if self.documents is not None else range(int(self.rows.max(initial=-1)) + 1)
-        return [[names[row] for row in ranked if row >= 0] for ranked in self.rows.tolist()]
+        """Document ids, one list per query, without padding."""
+        ids: Sequence[Id] = self.documents.ids if self.documents is not None else range(int(self.rows.max(initial=-1)) + 1)
+        return [[ids[row] for row in ranked if row >= 0] for ranked in self.rows.tolist()]
 
     def top(self, k: int) -> Self:
         """The first k of every answer."""
         return replace(self, rows=self.rows[:, :k], scores=self.scores[:, :k])
+
+    def cut(self, offset: int, min_score: float | None) -> Hits:
+        """Without the first `offset` of every answer, and without scores below `min_score`."""
+        rows, scores = self.rows[:, offset:], self.scores[:, offset:]
+        if min_score is not None:
+            low = ~(scores >= min_score)
+            rows, scores = np.where(low, -1, rows), np.where(low, np.float32(-np.inf), scores)
+        return replace(self, rows=rows, scores=scores)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary per query: query, mean_width and hits."""
+        return [answer.to_dict() for answer in self]
+
+    def to_pandas(self) -> Any:
+        """A data frame with one row per hit: query, rank, id, score, title, text, metadata."""
+        from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]
+
+        columns = ("query", "rank", "id", "score", "title", "text", "metadata")
+        found = [(one.query, rank, *hit, hit.title, hit.text, dict(hit.metadata)) for one in self for rank, hit in enumerate(one, 1)]
+        return DataFrame(found, columns=list(columns))
+
+    def __repr__(self) -> str:
+        return f"Hits({len(self)} queries, at most {self.rows.shape[1]} hits each, mean width {self.mean_width:.1f})"
+
+    def _repr_html_(self) -> str:
+        head = "<tr><th>query</th><th>rank</th><th>id</th><th>score</th><th>title</th></tr>"
+        rows = [(one.query, rank, hit.id, f"{hit.score:.4f}", hit.title) for one in self[:SHOWN] for rank, hit in enumerate(one[:SHOWN], 1)]
+        cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
+        return f"<p>{escape(repr(self))}</p><table>{head}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled without the index: with what is known of the documents that were found, and no others."""
+        found = np.unique(self.rows[self.rows >= 0])
+        place = np.searchsorted(found, self.rows)
+        rows = np.where(self.rows >= 0, place, -1)
+        return {**vars(self), "rows": rows, "documents": _Found(self._known(found.tolist()))}
+
+    def _known(self, rows: Sequence[int]) -> list[Document]:
+        return [Document(row) for row in rows] if self.documents is None else self.documents.describe(rows)
+
+
+class _Found(Documents):
+    """Documents of answers that were pickled."""
+
+    def __init__(self, known: Sequence[Document]) -> None:
+        super().__init__([document.id for document in known])
+        self._known = known
+
+    def describe(self, rows: Any) -> list[Document]:
+        return [self._known[row] for row in rows]

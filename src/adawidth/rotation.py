@@ -7,6 +7,7 @@ width of m needs. Closed forms stand here; learned rotations and query maps come
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +34,9 @@ class Rotation:
         error = np.abs(self.matrix @ self.matrix.T - np.eye(self.width, dtype=np.float32)).max()
         if not error <= TOLERANCE:
             raise ArtifactError(f"this matrix is no rotation: R Rᵀ is off the identity by {error:.2g}, at most {TOLERANCE:g} is allowed")
+
+    def __repr__(self) -> str:
+        return f"Rotation({self.kind}, {self.width} coordinates, {self.fingerprint})"
 
     @property
     def width(self) -> int:
@@ -112,6 +116,9 @@ class QueryMap:
         """The rotation alone."""
         return cls(rotation.matrix, np.zeros(rotation.width, np.float32), rotation.fingerprint)
 
+    def __repr__(self) -> str:
+        return f"QueryMap({self.width} coordinates over rotation {self.fingerprint})"
+
     @property
     def width(self) -> int:
         """The encoder width D."""
@@ -122,6 +129,40 @@ class QueryMap:
         mapped = _multiplied(self.matrix, x, width)
         mapped += self.bias[: mapped.shape[1]]
         return mapped
+
+
+class Rotated:
+    """Queries on their way through a rotation or a query map: leading coordinates first, the rest only where it is read."""
+
+    def __init__(self, queries: F32, through: Rotation | QueryMap) -> None:
+        """`queries` (n, D) are of unit length, as the encoder gives them."""
+        self.queries = queries
+        self.matrix = through.matrix
+        self.bias = getattr(through, "bias", None)
+        self.values = np.empty(queries.shape, np.float32)  # (n, D), rotated up to `ready`
+        self.ready = np.zeros(len(queries), np.int64)  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __getitem__(self, part: slice) -> Rotated:
+        """Some of the queries; what is rotated of them is rotated of these."""
+        same = copy(self)
+        same.queries, same.values, same.ready = self.queries[part], self.values[part], self.ready[part]
+        return same
+
+    def upto(self, width: int) -> F32:
+        """All queries, the leading `width` coordinates of which are rotated. (n, D)"""
+        begin = int(self.ready.min(initial=width))
+        if begin < width:
+            block = np.matmul(self.queries, self.matrix[begin:width].T)
+            self.values[:, begin:width] = block if self.bias is None else block + self.bias[begin:width]
+            np.maximum(self.ready, width, out=self.ready)
+        return self.values
+
+    def all(self) -> F32:
+        """All queries, rotated at full width. (n, D)"""
+        return self.upto(len(self.matrix))
 
 
 def _multiplied(matrix: F32, x: Floats, width: int | None, out: F32 | None = None) -> F32:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Id = str | int  # of a document or a query: a string, or a row number where plain arrays were given
 StrPath = str | os.PathLike[str]
+Recipe = Literal["auto", "paper", "pca", "kyfan", "identity"]  # how a rotation is made
+Storage = Literal["auto", "flat", "int8", "pq4", "ivf"]  # how an index folder finds candidates
 
 Array = NDArray[Any]
 Floats = NDArray[np.floating[Any]]  # of any precision

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adawidth import AdaWidth, compare, evaluate
-from adawidth.data import Dataset
+from adawidth.data import Dataset, Vectors, unit
 from adawidth.errors import DataError, OptionError
 from adawidth.evaluation import Evaluation
 
@@ -141,9 +141,7 @@ def test_a_model_of_another_width(model: AdaWidth) -> None:
         evaluate(model, other)
 
 
-def _vectors(rows: np.ndarray):
-    from adawidth.data import Vectors, unit
-
+def _vectors(rows: np.ndarray) -> Vectors:
     return Vectors.of(unit(rows))
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -170,7 +171,8 @@ def test_a_command_leaves_no_handler_of_its_own_behind_twice() -> None:
 
 def test_an_interrupted_command_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from adawidth.cli import main; main()", "demo", "--out", str(tmp_path / "demo")]
-    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}  # a test run in the background has Ctrl-C switched off
+    # a test run in the background has Ctrl-C switched off
+    heard: dict[str, Any] = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **heard) as process:
         assert process.stdout is not None
         process.stdout.readline()  # it is at work

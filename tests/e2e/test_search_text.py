@@ -80,10 +80,10 @@ def test_an_index_alone_is_enough(index: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "give --text, --interactive or --vectors"),
-        (("--text", "rain", "--vectors", "q.npy"), "give --text, --interactive or --vectors"),
+        ((), "give either --vectors, or --text or --interactive"),
+        (("--text", "rain", "--vectors", "q.npy"), "give either --vectors, or --text or --interactive"),
         (("--interactive", "--json"), "leave out --json"),
-        (("--text", " "), "the query is empty"),
+        (("--text", " "), "a query is empty"),
         (("--text", "rain", "--width", "512"), "512"),
     ],
 )

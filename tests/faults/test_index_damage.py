@@ -106,7 +106,7 @@ def test_a_flipped_row_is_named_and_repaired(three: Path) -> None:
         entry = index.view.segments[0].entry
     flip(three / entry.name, entry.arrays["rows"].offset + 2 * 64 * 70)  # row 70: rows 64 to 127 are under one checksum
     with IndexFolder(three) as index, pytest.raises(ArtifactError, match=rf"{entry.name}: damaged: rows 64 to 127"):
-        index.view.search(QUERIES, 64, 300)
+        index.view.scan(QUERIES, 64, 300)
     assert len(examine(three)) == 1
     assert entry.name in examine(three)[0]
     with IndexFolder(three) as index:
@@ -129,7 +129,7 @@ def test_a_flipped_row_is_named_and_repaired(three: Path) -> None:
         with pytest.raises(DataError, match="there is no document 'd64'"):
             index.documents(["d64"])
         index.add(vectors()[64:128], [f"d{i}" for i in range(64, 128)])
-        assert (index.view.search(QUERIES, 64, 1000).candidates >= 0).sum(axis=1).tolist() == [DOCUMENTS + 59 - 3] * 6
+        assert (index.view.scan(QUERIES, 64, 1000).candidates >= 0).sum(axis=1).tolist() == [DOCUMENTS + 59 - 3] * 6
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "half", "codes", "ids"])
@@ -325,7 +325,7 @@ def test_a_changed_document_is_found_out(filled: Path, column: str) -> None:
     sql(filled, f"UPDATE documents SET {column} = '{{}}' WHERE number = 14")
     with IndexFolder(filled) as index:
         with pytest.raises(ArtifactError, match=r"document .* does not have its checksum"):
-            index.view.documents.described(np.array([14]))
+            index.view.documents.describe([14])
         with pytest.raises(ArtifactError, match=r"document .* does not have its checksum"):
             index.view.where("year > 2000")
     assert len(examine(filled)) == 1

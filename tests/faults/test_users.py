@@ -62,7 +62,7 @@ class Other:
             elif verb == b"w":
                 index[0].remove(["d1"])
             index[0].view.manifest.check()
-            every = index[0].view.documents.described(np.flatnonzero(index[0].view.alive))
+            every = index[0].view.documents.describe(np.flatnonzero(index[0].view.alive).tolist())
             return f"{len(index[0])} {len(every)}"
         except AdaWidthError as error:
             return str(error)

@@ -9,7 +9,7 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 
-from adawidth.data import Dataset, Judged, Vectors
+from adawidth.data import Dataset, Documents, Judged, Vectors
 from adawidth.formats import load_dataset, read_run, write_run
 from adawidth.hits import Hits
 from adawidth.kernels.topk import top_k
@@ -56,7 +56,7 @@ def test_measures_equal_trec_evals(case: tuple[np.random.Generator, int, int, in
     queries = [f"q{i}" for i in range(len(scores))]
     qrels = {q: {documents.ids[row]: g for row, g in part.items()} for q, part in zip(queries, grades, strict=True)}
     run = {q: dict(zip(documents.ids, row.tolist(), strict=True)) for q, row in zip(queries, scores, strict=True)}
-    rows = top_k(scores, documents.tie_rank, 1000)
+    rows = top_k(scores, Documents(documents.ids).tie_rank, 1000)
     ours = evaluate(parse_measures(MEASURES), rows, Judged.of(grades))
     for measure, values in expected(qrels, run, queries).items():
         np.testing.assert_allclose(ours[measure], values, rtol=0, atol=1e-9, err_msg=measure)
@@ -67,7 +67,7 @@ def test_measures_equal_trec_evals(case: tuple[np.random.Generator, int, int, in
 def test_short_and_empty_answers_equal_trec_evals(case: tuple[np.random.Generator, int, int, int], depth: int) -> None:
     documents, scores, grades = made(*case)
     queries = [f"q{i}" for i in range(len(scores))]
-    rows = top_k(scores, documents.tie_rank, depth)
+    rows = top_k(scores, Documents(documents.ids).tie_rank, depth)
     rows = np.where(np.arange(rows.shape[1]) < case[0].integers(rows.shape[1] + 1, size=(len(rows), 1)), rows, -1)
     run = {q: {documents.ids[r]: float(-i) for i, r in enumerate(row) if r >= 0} for q, row in zip(queries, rows, strict=True)}
     qrels = {q: {documents.ids[row]: g for row, g in part.items()} for q, part in zip(queries, grades, strict=True)}
@@ -79,7 +79,7 @@ def test_short_and_empty_answers_equal_trec_evals(case: tuple[np.random.Generato
 def test_averages_equal_ir_measures(collection: Dataset) -> None:
     test = collection.split("test")
     scores = np.round(test.vectors.all() @ collection.documents.all().T, 1)  # one digit: ties everywhere
-    rows = top_k(scores, collection.documents.tie_rank, 100)
+    rows = top_k(scores, Documents(collection.documents.ids).tie_rank, 100)
     ours = evaluate(parse_measures("nDCG@10 R@100 AP@100"), rows, test.judged)
     run = {str(q): dict(zip(collection.documents.ids, row.tolist(), strict=True)) for q, row in zip(test.vectors.ids, scores, strict=True)}
     qrels = {q: {d: int(g) for d, g in grades.items()} for q, grades in collection.qrels["test"].grades.items()}
@@ -94,7 +94,7 @@ def test_averages_equal_ir_measures(collection: Dataset) -> None:
 def test_order_of_equal_scores_is_trec_evals(case: tuple[np.random.Generator, int, int, int]) -> None:
     """A query of its own for each document, which alone is relevant there: its reciprocal rank is its place."""
     documents, scores, _ = made(*case)
-    ours = top_k(scores[:1], documents.tie_rank, len(documents))[0]
+    ours = top_k(scores[:1], Documents(documents.ids).tie_rank, len(documents))[0]
     run = dict(zip(documents.ids, scores[0].tolist(), strict=True))
     qrels = {str(d): {d: 1} for d in documents.ids}
     found = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate({str(d): run for d in documents.ids})

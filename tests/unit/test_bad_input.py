@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -57,12 +58,13 @@ def test_zero_vector() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (GOOD[0], "v: expected one vector a row (2 dimensions), found 1: reshape"),
-        (GOOD[None], "v: expected one vector a row (2 dimensions), found 3"),
+        (GOOD[None], "v: expected one vector per row (2 dimensions), found 3"),
         (np.ones((2, 40), np.int64), "v: expected floating-point numbers, found int64: convert to float32 or float16"),
-        (GOOD[:, :31], "v: vectors are 31 wide, at least 32 are needed"),
+        (GOOD[:, :0], "v: there are no vectors, 6 rows of width 0"),
         (GOOD[:0], "v: there are no vectors, 0 rows of width 40"),
-        ([["a"] * 40], "v: expected floating-point numbers"),
+        ([["a"] * 40], "v: expected one vector of numbers per row, all of one width"),
+        ([[1.0, 2.0], [1.0]], "v: expected one vector of numbers per row, all of one width"),
+        (7, "v: expected one vector of numbers per row"),
     ],
 )
 def test_not_vectors(values: object, message: str) -> None:
@@ -84,7 +86,7 @@ def test_ids_twice() -> None:
 
 
 def test_ids_too_few() -> None:
-    refused("v: 6 vectors but 5 ids: give one id a row", lambda: Vectors.of(GOOD, list("abcde"), name="v"))
+    refused("v: 6 vectors but 5 ids: give one id per row", lambda: Vectors.of(GOOD, list("abcde"), name="v"))
 
 
 def test_ids_of_the_folder_too_many(dataset_folder: Path) -> None:
@@ -243,7 +245,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     refused("x.npz: this holds pickled Python objects, which are never loaded", lambda: read_vectors(tmp_path / "x.npz"))
     for suffix in (".npy", ".npz", ".safetensors", ".parquet"):
         (tmp_path / f"y{suffix}").write_bytes(pickle.dumps(Trap()))
-        refused(f"y{suffix}: ", lambda suffix=suffix: read_vectors(tmp_path / f"y{suffix}"))
+        refused(f"y{suffix}: ", partial(read_vectors, tmp_path / f"y{suffix}"))
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors", ".parquet"])
@@ -262,9 +264,9 @@ def test_truncated_files_tell_both_sizes(tmp_path: Path) -> None:
         write_vectors(file, Vectors.of(GOOD))
         whole = file.read_bytes()
         file.write_bytes(whole[:-100])
-        refused(f"{file}: expected {len(whole)} bytes, found {len(whole) - 100}: the file is cut off", lambda file=file: read_vectors(file))
+        refused(f"{file}: expected {len(whole)} bytes, found {len(whole) - 100}: the file is cut off", partial(read_vectors, file))
         file.write_bytes(whole + b"more")
-        refused(f"{file}: expected {len(whole)} bytes, found {len(whole) + 4}", lambda file=file: read_vectors(file))
+        refused(f"{file}: expected {len(whole)} bytes, found {len(whole) + 4}", partial(read_vectors, file))
 
 
 def test_damaged_archives(tmp_path: Path) -> None:
@@ -274,7 +276,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
         damaged = bytearray(file.read_bytes())
         damaged[len(damaged) // 3 : len(damaged) // 3 + 8] = b"\xff" * 8
         file.write_bytes(damaged if suffix == ".npz" else damaged[:-4] + b"????")
-        refused(f"{file}: this {suffix} file is damaged or cut off ({len(damaged)} bytes)", lambda file=file: read_vectors(file))
+        refused(f"{file}: this {suffix} file is damaged or cut off ({len(damaged)} bytes)", partial(read_vectors, file))
 
 
 def test_archives_without_vectors(tmp_path: Path) -> None:
@@ -306,7 +308,7 @@ def test_parquet_that_is_no_table_of_vectors(tmp_path: Path) -> None:
     write(a=[*rows[:4], [*rows[4][:39], None], rows[5]])
     refused("x.parquet: row 4 (id 4) has NaN", lambda: read_vectors(file))
     write(a=pyarrow.array([], pyarrow.list_(pyarrow.float32())))
-    refused("x.parquet: vectors are 0 wide", lambda: read_vectors(file))
+    refused("x.parquet: there are no vectors, 6 rows of width 0", lambda: read_vectors(file))
 
 
 def test_text_that_is_cut_off_or_no_utf8(tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ shapes = {
 
 @settings(max_examples=50, deadline=None)
 @given(**shapes, epsilon=st.sampled_from([20.0, 1e3, INFINITE]))
-def test_adsampling_with_a_large_epsilon_finds_every_true_neighbour(seed, documents, decay, k, epsilon):
+def test_adsampling_with_a_large_epsilon_finds_every_true_neighbour(
+    seed: int, documents: int, decay: float, k: int, epsilon: float
+) -> None:
     """Even where the energy lies in the first coordinates, so that the estimate of a distance is 4 times too large."""
     stage = shortlist(seed, documents, decay=decay)
     np.testing.assert_array_equal(ADSampling().read(stage, epsilon, k).rows, best(stage, k))
@@ -55,7 +57,7 @@ def test_adsampling_with_a_large_epsilon_finds_every_true_neighbour(seed, docume
 
 @settings(max_examples=20, deadline=None)
 @given(**shapes, epsilon=st.sampled_from([-2.0, 0.0, 2.1]))
-def test_adsampling_in_one_step_is_exact(seed, documents, decay, k, epsilon):
+def test_adsampling_in_one_step_is_exact(seed: int, documents: int, decay: float, k: int, epsilon: float) -> None:
     stage = shortlist(seed, documents, decay=decay, start=WIDTH)
     hits = ADSampling().read(stage, epsilon, k)
     np.testing.assert_array_equal(hits.rows, best(stage, k))
@@ -63,7 +65,7 @@ def test_adsampling_in_one_step_is_exact(seed, documents, decay, k, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, 0.0, 1.0, 2.1])
-def test_adsampling_reads_what_its_loop_reads(epsilon):
+def test_adsampling_reads_what_its_loop_reads(epsilon: float) -> None:
     """Its authors' loop in plain Python over float64 distances: a heap of k, a test after every 32 coordinates."""
     stage, k, widths = shortlist(3, documents=60, decay=1e6), 5, []
     rows = stage.backend.documents.values.astype(np.float64)
@@ -84,14 +86,14 @@ def test_adsampling_reads_what_its_loop_reads(epsilon):
 
 @settings(max_examples=50, deadline=None)
 @given(**shapes)
-def test_panorama_with_factor_one_finds_the_full_width_answer(seed, documents, decay, k):
+def test_panorama_with_factor_one_finds_the_full_width_answer(seed: int, documents: int, decay: float, k: int) -> None:
     stage = shortlist(seed, documents, decay=decay)
     proved = Panorama().read(stage, 1.0, k)
     np.testing.assert_array_equal(proved.rows, best(stage, k))
     np.testing.assert_array_equal(Panorama().read(stage, INFINITE, k).widths, proved.widths)
 
 
-def test_panorama_reads_less_than_everything_and_with_a_smaller_factor_less_still():
+def test_panorama_reads_less_than_everything_and_with_a_smaller_factor_less_still() -> None:
     stage = shortlist(1, decay=40.0)
     widths = [Panorama().read(stage, factor, 3).mean_width for factor in (0.0, 0.5, 1.0)]
     assert 32 < widths[0] < widths[1] < widths[2] < WIDTH
@@ -99,7 +101,7 @@ def test_panorama_reads_less_than_everything_and_with_a_smaller_factor_less_stil
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), candidates=st.integers(1, 30), levels=st.integers(1, 5), k=st.integers(1, 10))
-def test_hopes_that_hold_lose_nobody(seed, candidates, levels, k):
+def test_hopes_that_hold_lose_nobody(seed: int, candidates: int, levels: int, k: int) -> None:
     """The k best are read to the last level, ties with the k-th among them, in whatever order candidates come."""
     rng = np.random.default_rng(seed)
     scores = rng.integers(10, size=(4, candidates)).astype(np.float64)
@@ -110,7 +112,7 @@ def test_hopes_that_hold_lose_nobody(seed, candidates, levels, k):
     assert (read[:, :k] == levels - 1).all()
 
 
-def test_a_hopeless_candidate_is_given_up_at_the_first_level_that_shows_it():
+def test_a_hopeless_candidate_is_given_up_at_the_first_level_that_shows_it() -> None:
     scores = np.array([[0.5, 0.4, 0.9]])
     hopes = np.array([[[1.0, 1.0, 0.5], [0.7, 0.45, 0.4], [1.0, 0.95, 0.9]]])
     assert abandon(hopes, scores, 1).tolist() == [[2, 1, 2]]
@@ -124,7 +126,7 @@ def test_a_hopeless_candidate_is_given_up_at_the_first_level_that_shows_it():
     knob=st.floats(0.0, 3.0),
     k=st.integers(1, 12),
 )
-def test_funnels_cost_what_their_steps_say(seed, kind, start, knob, k):
+def test_funnels_cost_what_their_steps_say(seed: int, kind: type[PlainFunnel | SteppedFunnel], start: int, knob: float, k: int) -> None:
     stage, funnel = shortlist(seed, start=start), kind()
     steps = [step for step in funnel.steps(start, knob, k) if step[0] < WIDTH]
     edges = [*(width for width, _ in steps), WIDTH]
@@ -135,17 +137,19 @@ def test_funnels_cost_what_their_steps_say(seed, kind, start, knob, k):
     assert hits.rows.shape == (5, k)
 
 
-def test_funnels_keep_the_promised_counts():
+def test_funnels_keep_the_promised_counts() -> None:
     assert SteppedFunnel().steps(64, 1.0, 10) == ((64, 100), (128, 40), (256, 20))
     assert SteppedFunnel().steps(32, 0.4, 10) == ((32, 80), (64, 40), (128, 16), (256, 10))
     assert SteppedFunnel().steps(64, INFINITE, 10) == ((64, 500), (128, 500), (256, 500))
     assert PlainFunnel().steps(64, 0.2, 10) == ((64, 100),)
 
 
-def test_a_funnel_spends_its_budget_to_the_candidate(collection: Dataset):
+def test_a_funnel_spends_its_budget_to_the_candidate(collection: Dataset) -> None:
     funnel = PlainFunnel().fit(collection.learning())
     hits = funnel.search(collection.documents, collection.split("test"), 48, 10)
-    start, share = funnel.setting(48)
+    setting = funnel.setting(48)
+    assert setting is not None
+    start, share = setting
     ((_, count),) = funnel.steps(start, share, 10)
     assert hits.mean_width == pytest.approx(32 + count * 32 / 480)
     assert 48 - 32 / 480 <= hits.mean_width <= 48
@@ -153,13 +157,13 @@ def test_a_funnel_spends_its_budget_to_the_candidate(collection: Dataset):
     assert (funnel.stored_floats(48), funnel.stored_floats(32)) == (64, 32)
 
 
-def test_panorama_stores_its_tails(collection: Dataset):
+def test_panorama_stores_its_tails(collection: Dataset) -> None:
     panorama = Panorama().fit(collection.learning())
     assert panorama.stored_floats(60) == 64 + 2  # beyond widths 32 and 48
     assert panorama.stored_floats(20) == 20
 
 
-def test_int8_at_full_width_answers_as_floats_do(collection: Dataset):
+def test_int8_at_full_width_answers_as_floats_do(collection: Dataset) -> None:
     queries = collection.split("test")
     hits = Int8().fit(collection.learning()).search(collection.documents, queries, 64, 10)
     index = MemoryBackend(collection.documents, Rotation.identity(64))
@@ -171,7 +175,7 @@ def test_int8_at_full_width_answers_as_floats_do(collection: Dataset):
 
 
 @pytest.mark.parametrize(("width", "coordinates"), [(4, 16), (8, 32), (16, 64), (64, 64)])
-def test_int8_stores_what_it_says(collection: Dataset, width: int, coordinates: int):
+def test_int8_stores_what_it_says(collection: Dataset, width: int, coordinates: int) -> None:
     method = Int8().fit(collection.learning())
     decoded = method.decoded(collection.documents, width)
     assert decoded.shape == (480, coordinates)
@@ -180,7 +184,7 @@ def test_int8_stores_what_it_says(collection: Dataset, width: int, coordinates: 
 
 
 @pytest.mark.parametrize(("width", "codes"), [(1, 8), (3, 16), (4, 32), (8, 64), (64, 64)])
-def test_pq4_stores_what_it_says(collection: Dataset, width: int, codes: int):
+def test_pq4_stores_what_it_says(collection: Dataset, width: int, codes: int) -> None:
     """All coordinates, in groups of which each has at most 16 values."""
     method = PQ4().fit(collection.learning())
     decoded = method.decoded(collection.documents, width)
@@ -190,7 +194,7 @@ def test_pq4_stores_what_it_says(collection: Dataset, width: int, codes: int):
     assert all(1 < len(np.unique(groups[:, i], axis=0)) <= 16 for i in range(codes))
 
 
-def test_more_codes_lose_less(collection: Dataset):
+def test_more_codes_lose_less(collection: Dataset) -> None:
     method, queries = PQ4().fit(collection.learning()), collection.split("test")
     scores = [method.search(collection.documents, queries, width, 10).scores for width in (1, 2, 4, 8)]
     exact = Int8().fit(collection.learning()).search(collection.documents, queries, 64, 10).scores
@@ -199,7 +203,7 @@ def test_more_codes_lose_less(collection: Dataset):
 
 
 @pytest.mark.parametrize("kind", METHODS)
-def test_a_query_that_is_a_document_never_finds_itself(collection: Dataset, kind: type[Baseline]):
+def test_a_query_that_is_a_document_never_finds_itself(collection: Dataset, kind: type[Baseline]) -> None:
     method = kind().fit(collection.learning())
     rows = np.arange(0, 480, 17)
     vectors = collection.documents.select(rows)
@@ -210,7 +214,7 @@ def test_a_query_that_is_a_document_never_finds_itself(collection: Dataset, kind
 
 
 @pytest.mark.parametrize("kind", [Int8, PQ4])
-def test_equal_codes_come_in_the_order_of_trec_eval(kind: type[Quantised]):
+def test_equal_codes_come_in_the_order_of_trec_eval(kind: type[Quantised]) -> None:
     rng = np.random.default_rng(0)
     rows = unit(np.repeat(rng.standard_normal((30, 64)), 2, axis=0))
     documents = Vectors.of(rows, [f"d{i:02}" for i in range(60)])

@@ -8,10 +8,11 @@ from adawidth.training.candidates import Candidates, nearest
 from adawidth.training.pool import sample
 
 N, D, Q = 300, 40, 30
+Task = tuple[np.ndarray, Queries, Judged]
 
 
 @pytest.fixture(scope="module")
-def task():
+def task() -> Task:
     rng = np.random.default_rng(0)
     documents = unit(rng.standard_normal((N, D)))
     queries = Vectors.of(unit(documents[:Q] + 0.5 * rng.standard_normal((Q, D))))
@@ -19,7 +20,7 @@ def task():
     return documents, Queries(queries, judged, np.arange(Q) + 200), judged
 
 
-def test_nearest_is_brute_force_without_own(task):
+def test_nearest_is_brute_force_without_own(task: Task) -> None:
     documents, queries, _ = task
     scores = queries.vectors.all() @ documents.T
     scores[np.arange(Q), queries.own] = -np.inf
@@ -27,7 +28,7 @@ def test_nearest_is_brute_force_without_own(task):
 
 
 @pytest.mark.parametrize("width", [None, 32])
-def test_negatives_are_never_relevant_nor_the_query_itself(task, width):
+def test_negatives_are_never_relevant_nor_the_query_itself(task: Task, width: int) -> None:
     documents, queries, judged = task
     mined = Candidates.mine(queries, documents, judged, width=width, shortlist=60)
     vectors = queries.vectors.all()
@@ -40,7 +41,7 @@ def test_negatives_are_never_relevant_nor_the_query_itself(task, width):
     assert (mined.counts >= 58).all()
 
 
-def test_private_candidates(task):
+def test_private_candidates(task: Task) -> None:
     documents, queries, judged = task
     mined = Candidates.mine(queries, documents, judged, width=32, shortlist=60)
     rows, mask = mined.private(np.arange(Q), 32, np.random.default_rng(0))
@@ -52,7 +53,7 @@ def test_private_candidates(task):
         assert len(set(rows[i])) == 32
 
 
-def test_private_candidates_repeat_where_the_shortlist_is_short(task):
+def test_private_candidates_repeat_where_the_shortlist_is_short(task: Task) -> None:
     documents, queries, judged = task
     mined = Candidates.mine(queries, documents, judged, width=32, shortlist=5)
     rows, mask = mined.private(np.arange(Q), 32, np.random.default_rng(0))
@@ -60,7 +61,7 @@ def test_private_candidates_repeat_where_the_shortlist_is_short(task):
     assert mask.sum() == 2 * Q
 
 
-def test_shared_candidates(task):
+def test_shared_candidates(task: Task) -> None:
     documents, queries, judged = task
     mined = Candidates.mine(queries, documents, judged, shortlist=60)
     batch = np.array([3, 7, 11])
@@ -71,7 +72,7 @@ def test_shared_candidates(task):
         assert set(judged.positives(query)) <= set(rows)
 
 
-def test_pool_keeps_the_positives_and_moves_the_judgements(task):
+def test_pool_keeps_the_positives_and_moves_the_judgements(task: Task) -> None:
     documents, queries, _ = task
     learning = Learning(Vectors.of(documents), queries.select(np.arange(20)), queries.select(np.arange(20, 30)))
     small = sample(learning, seed=0, floats=120 * D)

@@ -45,7 +45,7 @@ def exact(stage: Stage, width: int = WIDTH) -> np.ndarray:
     k=st.integers(1, 12),
     target=st.sampled_from([64, WIDTH]),
 )
-def test_the_answer_equals_brute_force(seed, documents, decay, offset, twins, k, target):
+def test_the_answer_equals_brute_force(seed: int, documents: int, decay: float, offset: float, twins: int, k: int, target: int) -> None:
     """100 examples of 10 queries: 1,000 random trials. Scores nearer than float32 can tell may come in either order."""
     stage = made(seed, documents, 10, decay, offset, twins)
     k = min(k, documents)
@@ -68,7 +68,7 @@ def test_the_answer_equals_brute_force(seed, documents, decay, offset, twins, k,
     offset=st.sampled_from([0.0, 1.0, 3.0]),
     width=st.sampled_from([32, 48, 80]),
 )
-def test_bounds_hold_and_blocks_are_never_looser(seed, decay, offset, width):
+def test_bounds_hold_and_blocks_are_never_looser(seed: int, decay: float, offset: float, width: int) -> None:
     stage = run(made(seed, decay=decay, offset=offset), Fixed(width, 32))
     every = np.arange(len(stage))
     truth = exact(stage)
@@ -86,7 +86,7 @@ def test_bounds_hold_and_blocks_are_never_looser(seed, decay, offset, width):
     assert (upper - lower <= 2 * np.minimum(block, centred_block) + 1e-6).all()
 
 
-def test_the_partial_distance_is_never_tighter():
+def test_the_partial_distance_is_never_tighter() -> None:
     stage = made(3)
     slack = spread(stage, np.arange(len(stage)), (32, WIDTH))
     tail = 1 - np.linalg.norm(stage.queries[:, :32], axis=1)[:, None] ** 2
@@ -94,7 +94,7 @@ def test_the_partial_distance_is_never_tighter():
     assert (slack <= (tail + others) / 2 + 1e-6).all()
 
 
-def test_clear_queries_stop_early_and_say_so():
+def test_clear_queries_stop_early_and_say_so() -> None:
     rng = np.random.default_rng(0)
     rows = np.eye(WIDTH, dtype=np.float32)[rng.permutation(40)] + 0.01 * rng.standard_normal((40, WIDTH)).astype(np.float32)
     index = MemoryBackend(Vectors.of(unit(rows)), Rotation.identity(WIDTH))
@@ -108,7 +108,7 @@ def test_clear_queries_stop_early_and_say_so():
 
 
 @pytest.mark.parametrize("k", [1, 4])
-def test_twins_are_never_told_apart_by_a_proof(k):
+def test_twins_are_never_told_apart_by_a_proof(k: int) -> None:
     """Equal documents have equal bounds: with every document there twice, every query is read to the end."""
     done = run(made(5, documents=8, twins=4), Certify(32, WIDTH, k))
     assert (done.widths == WIDTH).all()

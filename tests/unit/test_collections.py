@@ -1,6 +1,7 @@
 """The paper's collections from files in the formats they are published in."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def aokvqa_file(path: Path) -> Path:
         ("aokvqa", aokvqa_file, ["000000461751.jpg"], "22jbM6gDxdaMaunuzgrsBB"),
     ],
 )
-def test_visual_questions(tmp_path: Path, name: str, write, images: list[str], first: str) -> None:
+def test_visual_questions(tmp_path: Path, name: str, write: Callable[[Path], Path], images: list[str], first: str) -> None:
     source = unpack(tmp_path / "mine", ["s1", "s2"], [], test=[(first, "s1", 1)])
     questions = write(tmp_path / "questions.json")
     for image in images[:1]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from adawidth.data import Dataset, Judged, Learning, Qrels, Queries, Vectors, held_out
+from adawidth.data import Dataset, Documents, Judged, Learning, Qrels, Queries, Vectors, held_out
 from adawidth.errors import DataError, LeakError, OptionError
 from adawidth.hits import Hits
 from adawidth.types import Id
@@ -20,7 +20,7 @@ def vectors(rows: int, ids: Sequence[Id] | None = None, width: int = 32, **optio
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_rows_come_out_float32_of_unit_length(dtype: type) -> None:
-    values = (np.random.default_rng(0).standard_normal((50, 48)) * 3).astype(dtype)
+    values: np.ndarray = (np.random.default_rng(0).standard_normal((50, 48)) * 3).astype(dtype)
     found = Vectors.of(values).all()
     assert found.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
@@ -42,8 +42,8 @@ def test_plain_arrays_have_row_numbers_as_ids() -> None:
 
 def test_ties_are_ranked_by_id_as_a_string_descending() -> None:
     some = vectors(4, ["9", "10", "b", "a"])
-    assert [some.ids[row] for row in np.argsort(some.tie_rank)] == ["b", "a", "9", "10"]
-    assert np.argsort(vectors(12).tie_rank)[-4:].tolist() == [11, 10, 1, 0]  # "9" comes before "11"
+    assert [some.ids[row] for row in np.argsort(Documents(some.ids).tie_rank)] == ["b", "a", "9", "10"]
+    assert np.argsort(Documents(vectors(12).ids).tie_rank)[-4:].tolist() == [11, 10, 1, 0]  # "9" comes before "11"
 
 
 def test_other_lengths_are_told(caplog: pytest.LogCaptureFixture) -> None:

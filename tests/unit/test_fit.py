@@ -1,19 +1,22 @@
 """Fitting: what it promises about full width, choices on dev, determinism, labels and their absence."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from adawidth import AdaWidth, Dataset, Qrels, Vectors
 from adawidth.errors import DataError, LeakError, OptionError
+from adawidth.rotation import Rotation
 from adawidth.training import choose
 from adawidth.training.recipes import LABELLED, UNLABELLED, Recipe
-from adawidth.training.task import mean
+from adawidth.training.rotation import Learned
+from adawidth.training.task import Task, mean
 
 
 @pytest.fixture(autouse=True)
-def _short_runs(monkeypatch):
+def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same recipes with fewer steps: a tiny collection needs no more."""
     monkeypatch.setattr(choose, "LABELLED", tuple(replace(recipe, steps=60) for recipe in LABELLED))
     monkeypatch.setattr(choose, "UNLABELLED", tuple(replace(recipe, steps=60) for recipe in UNLABELLED))
@@ -21,7 +24,7 @@ def _short_runs(monkeypatch):
 
 
 @pytest.mark.parametrize("recipe", ["auto", "paper", "pca", "kyfan", "identity"])
-def test_full_width_is_the_frozen_ranking_after_any_recipe(collection, recipe):
+def test_full_width_is_the_frozen_ranking_after_any_recipe(collection: Dataset, recipe: str) -> None:
     model = AdaWidth.fit(collection, recipe=recipe)
     x = collection.documents.all()
     y = model.rotation.apply(x)
@@ -31,7 +34,7 @@ def test_full_width_is_the_frozen_ranking_after_any_recipe(collection, recipe):
     assert model.record["labels"]
 
 
-def test_auto_is_best_on_dev_and_records_every_trial(collection):
+def test_auto_is_best_on_dev_and_records_every_trial(collection: Dataset) -> None:
     model = AdaWidth.fit(collection)
     trials = {trial["recipe"]: np.mean(list(trial["dev"].values())) for trial in model.record["trials"]}
     assert set(trials) == {"identity", "pca", "kyfan", *(recipe.name for recipe in LABELLED)}
@@ -40,7 +43,7 @@ def test_auto_is_best_on_dev_and_records_every_trial(collection):
     assert model.seen == {d for split in ("train", "dev") for grades in collection.qrels[split].grades.values() for d in grades}
 
 
-def test_same_seed_same_model_bit_for_bit(collection):
+def test_same_seed_same_model_bit_for_bit(collection: Dataset) -> None:
     first, second, other = (AdaWidth.fit(collection, seed=seed) for seed in (0, 0, 1))
     assert np.array_equal(first.rotation.matrix, second.rotation.matrix)
     assert first.record == second.record
@@ -48,12 +51,14 @@ def test_same_seed_same_model_bit_for_bit(collection):
     assert not np.array_equal(first.rotation.matrix, other.rotation.matrix)
 
 
-def test_a_learned_rotation_that_is_worse_on_dev_does_not_ship(collection, monkeypatch, caplog):
+def test_a_learned_rotation_that_is_worse_on_dev_does_not_ship(
+    collection: Dataset, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     ruinous = Recipe("ruinous", start="identity", shared=6, steps=20, rate=3.0)
     learn = choose.learn
 
-    def without_early_stopping(recipe, start, task, seed=0, tick=lambda steps=1, note="": None, *, until=None):
-        found = learn(recipe, start, task, seed, tick, until=until)
+    def without_early_stopping(recipe: Recipe, start: Rotation, task: Task, *further: Any, **options: Any) -> Learned:
+        found = learn(recipe, start, task, *further, **options)
         return replace(found, rotation=type(start).random(task.width, 5))
 
     monkeypatch.setattr(choose, "LABELLED", (ruinous,))
@@ -64,13 +69,13 @@ def test_a_learned_rotation_that_is_worse_on_dev_does_not_ship(collection, monke
     assert "No learned rotation was better on dev" in caplog.text
 
 
-def test_what_ships_has_learned_from_train_and_dev_together(collection, monkeypatch):
-    asked = []
+def test_what_ships_has_learned_from_train_and_dev_together(collection: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int | None, np.ndarray]] = []
     learn = choose.learn
 
-    def watched(recipe, start, task, seed=0, tick=lambda steps=1, note="": None, *, until=None):
-        found = learn(recipe, start, task, seed, tick, until=until)
-        asked.append((len(task.queries), until, found.rotation.matrix))
+    def watched(recipe: Recipe, start: Rotation, task: Task, *further: Any, **options: Any) -> Learned:
+        found = learn(recipe, start, task, *further, **options)
+        asked.append((len(task.queries), options.get("until"), found.rotation.matrix))
         return found
 
     monkeypatch.setattr(choose, "learn", watched)
@@ -84,18 +89,18 @@ def test_what_ships_has_learned_from_train_and_dev_together(collection, monkeypa
     assert all(queries <= model.record["train_queries"] for queries, *_ in asked[:-1])
 
 
-def test_a_recipe_may_lead_on_average_and_still_trail_at_one_width():
+def test_a_recipe_may_lead_on_average_and_still_trail_at_one_width() -> None:
     rng = np.random.default_rng(0)
-    base = rng.uniform(0.4, 0.6, 200)
-    pca = choose.Trial("pca", None, {32: base, 64: base + 0.1})
-    ahead = choose.Trial("rank", None, {32: base + 0.3, 64: base + 0.1 - 0.05 + 0.001 * rng.standard_normal(200)}, recipe=LABELLED[0])
-    even = choose.Trial("rank + kl", None, {32: base + 0.1, 64: base + 0.1}, recipe=LABELLED[1])
+    base, same = rng.uniform(0.4, 0.6, 200), Rotation.identity(64)
+    pca = choose.Trial("pca", same, {32: base, 64: base + 0.1})
+    ahead = choose.Trial("rank", same, {32: base + 0.3, 64: base + 0.1 - 0.05 + 0.001 * rng.standard_normal(200)}, recipe=LABELLED[0])
+    even = choose.Trial("rank + kl", same, {32: base + 0.1, 64: base + 0.1}, recipe=LABELLED[1])
     choice = choose._best([pca, ahead, even])
     assert mean(ahead.curve) > mean(even.curve)
     assert choice.chosen is even
 
 
-def test_without_labels_the_frozen_ranking_teaches(collection):
+def test_without_labels_the_frozen_ranking_teaches(collection: Dataset) -> None:
     model = AdaWidth.fit(collection, labels=False)
     assert not model.record["labels"]
     assert model.seen == frozenset()
@@ -104,7 +109,7 @@ def test_without_labels_the_frozen_ranking_teaches(collection):
     assert AdaWidth.fit(blind).record["train_queries"] > 120  # all queries, none held back for a test
 
 
-def test_without_queries_pca_and_a_word_about_it(collection, caplog):
+def test_without_queries_pca_and_a_word_about_it(collection: Dataset, caplog: pytest.LogCaptureFixture) -> None:
     model = AdaWidth.fit(collection.documents)
     assert model.record["chosen"] == "pca"
     assert "no queries" in caplog.text
@@ -112,7 +117,7 @@ def test_without_queries_pca_and_a_word_about_it(collection, caplog):
     assert hits.rows.shape == (60, 5)
 
 
-def test_plain_arrays_with_labels_by_row(collection):
+def test_plain_arrays_with_labels_by_row(collection: Dataset) -> None:
     train = collection.split("train")
     grades = {i: {int(d): 1.0 for d in train.judged.positives(i)} for i in range(len(train))}
     model = AdaWidth.fit(collection.documents.all(), train.vectors.all(), grades, recipe="kyfan")
@@ -122,19 +127,19 @@ def test_plain_arrays_with_labels_by_row(collection):
     assert all(isinstance(row, int) for row in hits.ids[0])
 
 
-def test_test_queries_are_refused(collection):
+def test_test_queries_are_refused(collection: Dataset) -> None:
     with pytest.raises(LeakError, match="test queries"):
         AdaWidth.fit(collection.documents, collection.queries_of("test"))
 
 
-def test_few_queries_leave_it_at_closed_forms(collection, caplog):
+def test_few_queries_leave_it_at_closed_forms(collection: Dataset, caplog: pytest.LogCaptureFixture) -> None:
     few = {"train": Qrels(dict(list(collection.qrels["train"].grades.items())[:20]), "train"), "dev": collection.qrels["dev"]}
     model = AdaWidth.fit(Dataset(collection.documents, collection.queries, few, "few", "tiny"))
     assert model.record["chosen"] in ("identity", "pca", "kyfan")
     assert "20 usable train queries" in caplog.text
 
 
-def test_a_pool_smaller_than_the_corpus(collection, monkeypatch):
+def test_a_pool_smaller_than_the_corpus(collection: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     from adawidth.training import fit, pool
 
     monkeypatch.setattr(fit, "sample", lambda learning, seed: pool.sample(learning, seed, floats=450 * 64))
@@ -142,7 +147,7 @@ def test_a_pool_smaller_than_the_corpus(collection, monkeypatch):
     assert model.record["pool"] <= 450 < model.record["documents"]
 
 
-def test_options_out_of_range(collection):
+def test_options_out_of_range(collection: Dataset) -> None:
     with pytest.raises(OptionError, match=r"no recipe 'best'; there are auto, paper"):
         AdaWidth.fit(collection, recipe="best")
     with pytest.raises(OptionError, match=r"\[32, 65\] are not all between 1 and the encoder width 64"):
@@ -155,7 +160,7 @@ def test_options_out_of_range(collection):
         AdaWidth.fit(collection.documents, recipe="kyfan")
 
 
-def test_documents_of_another_width_are_refused(collection):
+def test_documents_of_another_width_are_refused(collection: Dataset) -> None:
     model = AdaWidth.fit(collection, recipe="pca")
     wider = Vectors.of(np.ones((3, 96), np.float32) / np.sqrt(96).astype(np.float32))
     with pytest.raises(DataError, match="96 wide, the model 64"):

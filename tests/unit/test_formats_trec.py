@@ -68,7 +68,7 @@ def test_runs_come_back_in_their_order(
 
 
 def test_falling_scores_are_written_as_they_are(tmp_path: Path) -> None:
-    near = np.float32(0.1), np.nextafter(np.float32(0.1), np.float32(0))  # neighbours: nine digits tell them apart
+    near = float(np.float32(0.1)), float(np.nextafter(np.float32(0.1), np.float32(0)))  # neighbours: nine digits tell them apart
     write_run(tmp_path / "x.trec", ["q"], hits([[0.75, *near, -np.inf]], [[3, 0, 1, -1]]), tag="mine")
     assert list(read_run(tmp_path / "x.trec")["q"].items()) == [("d", 0.75), ("a", pytest.approx(0.1)), ("b", pytest.approx(0.1))]
     written = (tmp_path / "x.trec").read_text().splitlines()

@@ -10,14 +10,15 @@ from numba import njit
 
 from adawidth.data import Vectors, unit
 from adawidth.errors import DataError, OptionError
-from adawidth.index.rescore import Answers, Rescorer, fusible
+from adawidth.index.rescore import Rescorer, fusible
 from adawidth.kernels.float16 import products
+from adawidth.kernels.rescore import Found
 from adawidth.policies import Fixed, Policy
 from adawidth.policies.certify import Certify
 from adawidth.policies.features import order_statistics
 from adawidth.policies.router import Head, Router, Trees
 from adawidth.policies.taper import Calibration, Taper
-from adawidth.rotation import Rotation
+from adawidth.rotation import QueryMap, Rotated, Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages
 from adawidth.types import Rows
@@ -34,6 +35,15 @@ def index_of(rows: np.ndarray, ids: list[str] | None = None) -> MemoryBackend:
 
 def rescorer(index: MemoryBackend, cuts: tuple[int, ...] = ()) -> Rescorer:
     return Rescorer(np.split(index.rows.astype(np.float16), cuts), index.norms, index.documents.tie_rank)
+
+
+def asked_of(queries: np.ndarray) -> Rotated:
+    """Queries that are what they are rotated to, of any length."""
+    return Rotated(np.ascontiguousarray(queries, np.float32), QueryMap.identity(Rotation.identity(queries.shape[1])))
+
+
+def answer(fused: Rescorer, queries: np.ndarray, candidates: Rows, policy: Policy, k: int) -> Found:
+    return fused.answer(asked_of(queries), candidates, policy, k, candidates.shape[1])
 
 
 def signs(seed: int, documents: int, queries: int, width: int) -> tuple[np.ndarray, np.ndarray, Rows]:
@@ -53,7 +63,7 @@ def smooth(seed: int, documents: int, queries: int, width: int) -> tuple[np.ndar
     return rows.astype(np.float16), asked
 
 
-def assert_same(found: Answers, index: MemoryBackend, queries: np.ndarray, candidates: Rows, policy: Policy, k: int) -> None:
+def assert_same(found: Found, index: MemoryBackend, queries: np.ndarray, candidates: Rows, policy: Policy, k: int) -> None:
     """Same rows, coordinates and scores as the stage loop's; rows may trade places where rounding alone tells them apart."""
     expected = by_stages(index, queries, policy, k, candidates=candidates)
     shown = expected.rows.shape[1]
@@ -82,7 +92,7 @@ def test_taper_is_the_stage_loop_to_the_last_tie(seed: int, documents: int, quer
     beta = np.where(rng.random(steps - 1) < 0.1, 0.0, rng.uniform(0.5, 1.2, steps - 1))  # without a slope all survive
     policy = Taper(Calibration(LADDER[:steps], beta, rng.uniform(0.02, 0.3, steps - 1)), z, kept)
     index = index_of(rows, [f"d{i}" for i in range(documents)])
-    found = rescorer(index, (documents // 3, documents // 2)).answer(asked, candidates, policy, k)
+    found = answer(rescorer(index, (documents // 3, documents // 2)), asked, candidates, policy, k)
     expected = by_stages(index, asked, policy, k, candidates=candidates)
     shown = expected.rows.shape[1]
     np.testing.assert_array_equal(found.rows[:, :shown], expected.rows)
@@ -93,7 +103,7 @@ def test_taper_is_the_stage_loop_to_the_last_tie(seed: int, documents: int, quer
 
 @njit
 def read(row: np.ndarray, query: np.ndarray, count: int) -> tuple[float, float]:
-    return products(row.ctypes.data, query.ctypes.data, count)
+    return products(row.ctypes.data, query.ctypes.data, count)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("count", [*range(40), 63, 64, 100, 127])
@@ -116,7 +126,7 @@ def test_odd_widths(width: int, policy: Policy) -> None:
     rows, queries = smooth(width, 300, 7, width)
     index = index_of(rows)
     candidates = index.search(queries, 32, 200).candidates
-    assert_same(rescorer(index, (100,)).answer(queries, candidates, policy, 10), index, queries, candidates, policy, 10)
+    assert_same(answer(rescorer(index, (100,)), queries, candidates, policy, 10), index, queries, candidates, policy, 10)
 
 
 @pytest.mark.parametrize("k", [1, 10, 100])
@@ -126,7 +136,7 @@ def test_real_numbers_give_what_the_stage_loop_gives(k: int) -> None:
     candidates = index.search(queries, 32, 500).candidates
     for sigma in (0.02, 0.1, 0.4):
         policy = Taper(Calibration(LADDER, np.linspace(0.7, 1, 5), np.full(5, sigma)), 1.5, k)
-        assert_same(rescorer(index).answer(queries, candidates, policy, k), index, queries, candidates, policy, k)
+        assert_same(answer(rescorer(index), queries, candidates, policy, k), index, queries, candidates, policy, k)
 
 
 def router(features: np.ndarray, widths: tuple[int, ...], price: float) -> Router:
@@ -158,7 +168,7 @@ def test_router_is_the_stage_loop(widths: tuple[int, ...], price: float) -> None
     candidates = index.search(queries, 32, 300).candidates
     candidates[::7, 40:] = -1  # fewer than features look at
     policy = router(order_statistics(index.open(queries, candidates, 32).scores), widths, price)
-    found = rescorer(index, (700, 701)).answer(queries, candidates, policy, 10)
+    found = answer(rescorer(index, (700, 701)), queries, candidates, policy, 10)
     assert_same(found, index, queries, candidates, policy, 10)
     assert price != 0 or len(set(found.widths.tolist())) > 1
 
@@ -169,7 +179,7 @@ def test_a_query_without_candidates_has_no_answer() -> None:
     candidates = np.full((3, 20), -1)
     candidates[1, 3] = 7
     for policy in (Fixed(64, 32), Taper(Calibration((32, 64), np.ones(1), np.ones(1)), 1.0), router(np.zeros((1, 18)), (32, 64), 0.001)):
-        found = rescorer(index).answer(queries, candidates, policy, 5)
+        found = answer(rescorer(index), queries, candidates, policy, 5)
         assert found.rows.tolist() == [[-1] * 5, [7, -1, -1, -1, -1], [-1] * 5]
         assert np.isneginf(found.scores[0]).all()
         assert found.coordinates[0] == found.widths[0] == 0
@@ -181,9 +191,9 @@ def test_threads_change_nothing() -> None:
     candidates = index.search(queries, 32, 400).candidates
     policy = Taper(Calibration(LADDER, np.ones(5), np.full(5, 0.1)), 1.0)
     fused = rescorer(index)
-    alone = fused.answer(queries, candidates, policy, 10)
-    answers: list[Answers] = []
-    workers = [threading.Thread(target=lambda: answers.append(fused.answer(queries, candidates, policy, 10, threads=3))) for _ in range(4)]
+    alone = answer(fused, queries, candidates, policy, 10)
+    answers: list[Found] = []
+    workers = [threading.Thread(target=lambda: answers.append(answer(fused, queries, candidates, policy, 10))) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -205,7 +215,7 @@ def test_half_precision_is_read_exactly() -> None:
     query = np.zeros((1, 32), np.float32)
     query[0, 0] = 1.0
     fused = Rescorer([rows], lambda width: np.ones(len(rows), np.float32), np.arange(len(rows)))
-    found = fused.answer(query, np.arange(len(rows))[None], Fixed(32, 32), len(rows))
+    found = answer(fused, query, np.arange(len(rows))[None], Fixed(32, 32), len(rows))
     values = every[found.rows[0]].astype(np.float64)
     np.testing.assert_allclose(found.scores[0], values / np.hypot(values, 1.0), rtol=1e-6)
 
@@ -218,13 +228,48 @@ def test_what_can_not_be_fused_is_refused() -> None:
     certify = Certify(32, 64)
     assert not fusible(certify)
     with pytest.raises(OptionError, match="certify"):
-        fused.answer(queries, candidates, certify, 5)
+        answer(fused, queries, candidates, certify, 5)
     with pytest.raises(OptionError, match=r"128 coordinates.*64"):
-        fused.answer(queries, candidates, Fixed(128, 32), 5)
+        answer(fused, queries, candidates, Fixed(128, 32), 5)
     with pytest.raises(DataError, match=r"row 40.*40 rows"):
-        fused.answer(queries, candidates + 21, Fixed(64, 32), 5)
+        answer(fused, queries, candidates + 21, Fixed(64, 32), 5)
+    with pytest.raises(OptionError, match=r"widths \[-5\].*at least 1"):
+        answer(fused, queries, candidates, Fixed(-5, -5), 5)
+    with pytest.raises(DataError, match="k = 0"):
+        answer(fused, queries, candidates, Fixed(64, 32), 0)
     for asked in (queries[:, :48], queries[:1]):
         with pytest.raises(DataError, match="64 wide"):
-            fused.answer(asked, candidates, Fixed(64, 32), 5)
+            answer(fused, asked, candidates, Fixed(64, 32), 5)
     with pytest.raises(DataError, match="segment 1"):
         Rescorer([rows, rows.astype(np.float32)], index.norms, np.arange(80))
+
+
+def test_a_shortlist_of_several_segments_is_that_of_the_stage_loop_and_nothing_is_read_twice() -> None:
+    """Each segment brings as many candidates as the shortlist holds: the best of all are kept after the first step."""
+    rows, queries = smooth(4, 900, 20, 128)
+    index = index_of(rows)
+    near = -(queries[:, :32] @ rows[:, :32].T.astype(np.float32))
+    every = np.concatenate([np.argsort(near[:, a:b])[:, :200] + a for a, b in ((0, 500), (500, 900))], axis=1)
+    opened = index.open(queries, every, 32)
+    best = np.take_along_axis(every, np.argsort(-opened.scores, axis=1)[:, :200], axis=1)
+    for policy in (Fixed(96, 32), Taper(Calibration(LADDER, np.ones(5), np.full(5, 0.1)), 1.0), router(np.zeros((1, 18)), (32, 64), 0.001)):
+        found = rescorer(index, (500,)).answer(asked_of(queries), every, policy, 10, 200)
+        expected = by_stages(index, queries, policy, 10, candidates=best)
+        np.testing.assert_array_equal(found.rows, expected.rows)
+        assert expected.read is not None
+        np.testing.assert_array_equal(found.coordinates, expected.read.coordinates + 200 * 32)  # of those that were left out
+
+
+def test_a_query_is_rotated_as_far_as_it_is_read() -> None:
+    rows, queries = smooth(6, 600, 5, 128)
+    index, rotation = index_of(rows), Rotation.random(128, seed=3)
+    given = unit(queries @ rotation.matrix)
+    candidates = index.search(queries, 32, 300).candidates
+    taper = Taper(Calibration((32, 64, 128), np.ones(2), np.full(2, 1e-6)), 0.0, 5)
+    routed = router(order_statistics(index.open(queries, candidates, 32).scores), (32, 128), 1e9)
+    for policy, widest in ((taper, 128), (Fixed(48, 32), 48), (routed, 32)):
+        asked = Rotated(given, rotation)
+        asked.upto(32)
+        found = rescorer(index).answer(asked, candidates, policy, 5, 300)
+        assert asked.ready.max() == widest
+        np.testing.assert_array_equal(found.rows, by_stages(index, asked.all(), policy, 5, candidates=candidates).rows)

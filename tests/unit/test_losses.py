@@ -14,32 +14,32 @@ P = np.zeros((5, 9), bool)
 P[:, 0] = P[2, 4] = True
 
 
-def tensors(*arrays):
+def tensors(*arrays: np.ndarray) -> list[torch.Tensor]:
     return [torch.from_numpy(a) for a in arrays]
 
 
-def test_rank_loss():
+def test_rank_loss() -> None:
     e = np.exp(S / 0.05)
     expected = np.mean(np.log(e.sum(1)) - np.log((e * P).sum(1)))
     assert np.isclose(float(rank_loss(log_shares(torch.from_numpy(S)), columns(P))), expected)
 
 
-def test_rank_loss_is_zero_when_all_mass_is_on_positives():
+def test_rank_loss_is_zero_when_all_mass_is_on_positives() -> None:
     scores = np.where(P, 1.0, -1.0)
     assert float(rank_loss(log_shares(torch.from_numpy(scores)), columns(P))) < 1e-12
 
 
-def test_columns_are_those_that_are_set():
+def test_columns_are_those_that_are_set() -> None:
     assert columns(P).tolist() == [[0, -1], [0, -1], [0, 4], [0, -1], [0, -1]]
 
 
-def test_score_loss():
+def test_score_loss() -> None:
     w = np.exp(-(G.max(1, keepdims=True) - G) / 0.05)
     expected = np.mean((w * np.abs(S - G)).sum(1) / w.sum(1))
     assert np.isclose(float(score_loss(*tensors(S, G))), expected)
 
 
-def test_score_loss_sends_no_gradient_through_its_weights():
+def test_score_loss_sends_no_gradient_through_its_weights() -> None:
     teacher = torch.from_numpy(G).requires_grad_(True)
     score_loss(torch.from_numpy(S), teacher).backward()
     w = np.exp(-(G.max(1, keepdims=True) - G) / 0.05)
@@ -47,13 +47,13 @@ def test_score_loss_sends_no_gradient_through_its_weights():
     assert np.allclose(teacher.grad.numpy(), expected)
 
 
-def test_geometry_loss():
+def test_geometry_loss() -> None:
     q, p = rng.standard_normal((6, 40)), rng.standard_normal((6, 12))
     assert np.isclose(float(geometry_loss(*tensors(p, q))), np.abs(p @ p.T - q @ q.T).mean())
 
 
-def test_kl_loss():
-    def softmax(x):
+def test_kl_loss() -> None:
+    def softmax(x: np.ndarray) -> np.ndarray:
         e = np.exp(x / 0.05)
         return e / e.sum(1, keepdims=True)
 
@@ -63,7 +63,7 @@ def test_kl_loss():
 
 
 @pytest.mark.parametrize(("rank", "kl"), [(1.0, 0.0), (1.0, 0.3), (0.0, 1.0)])
-def test_fused_objective_is_the_plain_one_with_its_gradient(rank, kl):
+def test_fused_objective_is_the_plain_one_with_its_gradient(rank: float, kl: float) -> None:
     widths, theta = [8, 16, 24], 0.1
     generator = torch.Generator().manual_seed(0)
     q, d = (torch.randn(n, 24, generator=generator).requires_grad_(True) for n in (7, 19))

@@ -68,7 +68,9 @@ def test_seeds_are_averaged_and_their_spread_is_kept() -> None:
 def test_full_width_is_a_number_like_any_other(cells: list[dict[str, Any]]) -> None:
     found = Measured(cells)
     assert found.widths() == [32, 64, 128, 256]
-    assert found.curve(("one", "e"), "ours") == ([32, 64, 128, 256], pytest.approx([0.5, 0.6, 0.8, 0.7]))
+    widths, values = found.curve(("one", "e"), "ours")
+    assert widths == [32, 64, 128, 256]
+    assert values == pytest.approx([0.5, 0.6, 0.8, 0.7])
 
 
 def test_needed_width_is_read_off_the_curve_through_ln_width() -> None:

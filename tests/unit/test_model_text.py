@@ -1,17 +1,17 @@
 """Text in, documents out; and only with the encoder that the index was made with."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from adawidth import AdaWidth, load_dataset
+from adawidth import AdaWidth, load_dataset, open_index
 from adawidth.encoders import encode_dataset, encoder_of, load_encoder
 from adawidth.errors import ArtifactError, DataError, OptionError
 from adawidth.formats import Text, write_texts
 from adawidth.formats.documents import of_dataset
-from adawidth.model import TextSearcher
 
 THINGS = {
     "lamp": "A small lamp gives light for reading in bed.",
@@ -33,21 +33,34 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_text_in_documents_out(index: Path) -> None:
-    with TextSearcher.open(index) as searcher:
+    with open_index(index) as opened:
         asked = ["something against rain", "where flour is used"]
-        answers = searcher.search(asked, k=3)
+        answers = opened.search(text=asked, k=3)
         assert [answer.query for answer in answers] == asked
-        assert [answer.found[0].id for answer in answers] == ["umbrella", "bread"]
-        best = answers[0].found[0]
+        assert [answer[0].id for answer in answers] == ["umbrella", "bread"]
+        best = answers[0][0]
         assert (best.title, best.text) == ("Umbrella", THINGS["umbrella"])
-        assert all(len(answer.found) == 3 and 0 < answer.mean_width <= 256 for answer in answers)
-        scores = [one.score for one in answers[0].found]
+        assert all(len(answer) == 3 and 0 < answer.mean_width <= 256 for answer in answers)
+        scores = [score for _, score in answers[0]]
         assert scores == sorted(scores, reverse=True)
-        assert len(searcher.search(["rain"], k=1_000)[0].found) == 64  # all there are
-        assert searcher.search(["rain"], width=256)[0].mean_width == 256
-        assert searcher.search([]) == []
-        with pytest.raises(DataError, match="the query is empty"):
-            searcher.search(["rain", " "])
+        assert len(opened.search(text="rain", k=1_000)[0]) == 64  # all there are
+        assert opened.search(text="rain", width=256)[0].mean_width == opened.search(text="rain", width="full")[0].mean_width == 256
+        for empty in (["rain", " "], "", []):
+            with pytest.raises(DataError, match="a query is empty"):
+                opened.search(text=empty)
+        with pytest.raises(OptionError, match="either query vectors or text"):
+            opened.search()
+
+
+def test_texts_are_added_and_found(index: Path, tmp_path: Path) -> None:
+    with open_index(Path(shutil.copytree(index, tmp_path / "index"))) as opened:
+        written = opened.add(texts=["A bicycle has two wheels and no motor."], ids=["bicycle"], metadata=[{"wheels": 2}])
+        assert (written.added, written.documents) == (1, 65)
+        hit = opened.search(text="riding on two wheels", k=1)[0][0]
+        assert (hit.id, hit.metadata) == ("bicycle", {"wheels": 2})
+        assert opened.search(text="wheels", where="wheels = 2").ids == [["bicycle"]]
+        opened.update(texts=["A tandem has room for two."], ids=["bicycle"])
+        assert opened.get("bicycle").text == "A tandem has room for two."
 
 
 def test_another_encoder_is_refused(index: Path) -> None:

@@ -1,6 +1,7 @@
 """The query map: folded with the rotation, identity at start, off when asked, and learned only where labels show a gain."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_prefix_scores_are_cosines(some_map: QueryMap, model: AdaWidth, collecti
     np.testing.assert_allclose(hits.scores, np.take_along_axis(wanted, hits.rows, axis=1), atol=1e-5)
 
 
-def test_saved_and_loaded_with_its_tasks(mapped: AdaWidth, some_map: QueryMap, tmp_path) -> None:
+def test_saved_and_loaded_with_its_tasks(mapped: AdaWidth, some_map: QueryMap, tmp_path: Path) -> None:
     task = replace(mapped.tasks["default"], record={"chosen": "x", "trials": []}, seen=frozenset(["d1", "d2"]))
     replace(mapped, tasks={**mapped.tasks, "default": task}).save(tmp_path / "m")
     loaded = AdaWidth.load(tmp_path / "m")

@@ -14,7 +14,7 @@ from adawidth.policies.budget import Online
 from adawidth.policies.fixed import Fixed
 from adawidth.policies.router import Head, Router, RouterModel, Transductive
 from adawidth.rotation import Rotation
-from adawidth.stages import MemoryBackend
+from adawidth.stages import MemoryBackend, Stage
 from adawidth.stages.loop import by_stages, run
 from adawidth.training.examples import Examples, examples, overlap
 from adawidth.training.router import Settings, fit_router, gain_curves
@@ -52,7 +52,7 @@ def world() -> World:
     return World(index, asked, judged, train, dev, model)
 
 
-def stage_1(world: World, queries: slice = slice(None)):
+def stage_1(world: World, queries: slice = slice(None)) -> Stage:
     return world.index.search(world.queries[queries], START, 200)
 
 

@@ -151,9 +151,10 @@ def test_a_rotation_that_brings_the_signal_to_the_front_raises_the_rate() -> Non
     data = planted(4_000)
     places = np.concatenate([np.arange(0, 2 * WIDTH, 2), np.arange(1, 2 * WIDTH, 2)])
     strewn = [Vectors.of(np.stack([x.values, 0 * x.values], axis=2).reshape(len(x), -1)) for x in (data.documents, data.queries)]
+    wide = Dataset(strewn[0], strewn[1], data.qrels)
     turn = Rotation(np.eye(2 * WIDTH, dtype=np.float32)[places], "random")
-    slow = WidthLaw.fit(Dataset(*strewn, data.qrels), depths=DEPTHS).required
-    fast = WidthLaw.fit(Dataset(*strewn, data.qrels), turn, depths=DEPTHS).required
+    slow = WidthLaw.fit(wide, depths=DEPTHS).required
+    fast = WidthLaw.fit(wide, turn, depths=DEPTHS).required
     same, raised = compare_rates(slow, slow), compare_rates(slow, fast)
     assert same["difference"] == same["low"] == same["high"] == same["raised"] == 0
     assert raised["raised"] == 1

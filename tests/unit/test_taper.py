@@ -29,7 +29,7 @@ def model(collection: Dataset, index: MemoryBackend) -> TaperModel:
     return fit_taper(index, rotated(collection, "train"), rotated(collection, "dev"))
 
 
-def test_calibration_is_least_squares_within_queries(collection: Dataset, index: MemoryBackend):
+def test_calibration_is_least_squares_within_queries(collection: Dataset, index: MemoryBackend) -> None:
     queries = rotated(collection, "train")
     fitted = calibrate(index, queries, (32, 48, 64), nearest=50)
     near = index.search(queries, 32, 50)
@@ -42,13 +42,13 @@ def test_calibration_is_least_squares_within_queries(collection: Dataset, index:
     assert fitted.sigma[1] == pytest.approx(np.quantile(noise, 0.98) / 2.0537, rel=1e-3)
 
 
-def test_without_labels_the_target_is_the_encoder_width(model: TaperModel):
+def test_without_labels_the_target_is_the_encoder_width(model: TaperModel) -> None:
     assert model.target == 64
     assert model.starts == (32, 64)
     assert not model.labelled
 
 
-def test_curves_rise_to_the_target_width(model: TaperModel):
+def test_curves_rise_to_the_target_width(model: TaperModel) -> None:
     curve = model.curves[0][0]
     assert (np.diff(curve.widths) >= 0).all()
     assert curve.widths[-1] == model.target
@@ -56,7 +56,7 @@ def test_curves_rise_to_the_target_width(model: TaperModel):
     assert model.fixed[64] == 1.0
 
 
-def test_the_best_width_is_the_smallest_within_an_error(collection: Dataset, index: MemoryBackend):
+def test_the_best_width_is_the_smallest_within_an_error(collection: Dataset, index: MemoryBackend) -> None:
     dev = collection.split("dev")
     queries = rotated(collection, "dev")
     rankings = {width: exhaustive(index, queries, width, 10).rows for width in (32, 48, 64)}
@@ -75,7 +75,7 @@ def test_a_quality_is_read_off_between_the_grid() -> None:
     assert curve.keeping(1.01) is None
 
 
-def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: MemoryBackend):
+def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: MemoryBackend) -> None:
     dev = collection.split("dev")
     fitted = fit_taper(index, rotated(collection, "train"), rotated(collection, "dev"), dev.judged, target=64)
     hits = exhaustive(index, rotated(collection, "dev"), 32, 10)
@@ -84,24 +84,24 @@ def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: Memo
     assert fitted.fixed[32] == pytest.approx(kept(hits.rows, full.rows, dev.judged, 10))
 
 
-def test_shares_of_the_top_k():
+def test_shares_of_the_top_k() -> None:
     reference = np.array([[1, 2, 3], [4, 5, -1]])
     assert kept(np.array([[3, 9, 1], [5, 4, -1]]), reference, None, 3) == pytest.approx(4 / 5)
 
 
-def test_documents_stand_in_for_queries_and_never_find_themselves(index: MemoryBackend):
+def test_documents_stand_in_for_queries_and_never_find_themselves(index: MemoryBackend) -> None:
     queries, own = documents_as_queries(index, 50)
     assert not (index.search(queries, 64, 5, own).candidates == own[:, None]).any()
 
 
-def test_without_queries_documents_calibrate_and_a_note_says_so(index: MemoryBackend, caplog: pytest.LogCaptureFixture):
+def test_without_queries_documents_calibrate_and_a_note_says_so(index: MemoryBackend, caplog: pytest.LogCaptureFixture) -> None:
     none = np.empty((0, 64), np.float32)
     fitted = fit_taper(index, none, none)
     assert "no queries" in caplog.text
     assert fitted.policy(budget=48).start == 32
 
 
-def test_a_budget_is_kept_and_a_quality_is_met(collection: Dataset, index: MemoryBackend, model: TaperModel):
+def test_a_budget_is_kept_and_a_quality_is_met(collection: Dataset, index: MemoryBackend, model: TaperModel) -> None:
     dev = rotated(collection, "dev")
     for budget in (40, 48, 60):
         assert by_stages(index, dev, model.policy(budget=budget, start=32), 10).mean_width <= budget
@@ -110,7 +110,7 @@ def test_a_budget_is_kept_and_a_quality_is_met(collection: Dataset, index: Memor
         assert kept(by_stages(index, dev, model.policy(quality=quality), 10).rows, full, None, 10) >= quality
 
 
-def test_constant_scores_fall_back_to_the_start_width(caplog: pytest.LogCaptureFixture):
+def test_constant_scores_fall_back_to_the_start_width(caplog: pytest.LogCaptureFixture) -> None:
     index = MemoryBackend(Vectors.of(np.tile(unit(np.ones((1, 64))), (20, 1))), Rotation.identity(64))
     queries = unit(np.ones((3, 64)))
     with caplog.at_level(logging.WARNING):
@@ -123,7 +123,7 @@ def test_constant_scores_fall_back_to_the_start_width(caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize("asked", [0, 1, 4])
 @pytest.mark.parametrize("documents", [1, 3, 12])
-def test_tiny_corpora(documents: int, asked: int):
+def test_tiny_corpora(documents: int, asked: int) -> None:
     rng = np.random.default_rng(documents)
     index = MemoryBackend(Vectors.of(unit(rng.standard_normal((documents, 48)))), Rotation.identity(48))
     queries = unit(rng.standard_normal((4, 48)))
@@ -135,7 +135,7 @@ def test_tiny_corpora(documents: int, asked: int):
     np.testing.assert_array_equal(np.sort(hits.rows[:asked]), np.sort(truth[:asked]))
 
 
-def test_a_narrow_encoder_has_one_width():
+def test_a_narrow_encoder_has_one_width() -> None:
     rng = np.random.default_rng(0)
     index = MemoryBackend(Vectors.of(unit(rng.standard_normal((50, 32)))), Rotation.identity(32))
     queries = unit(rng.standard_normal((5, 32)))
@@ -149,30 +149,30 @@ def test_a_narrow_encoder_has_one_width():
     [({"budget": 20}, ("20", "32")), ({"budget": 48, "start": 64}, ("48", "64")),
      ({"quality": 0.0}, ("0",)), ({"quality": 1.5}, ("1.5",)), ({"start": 40}, ("40", "32")), ({"z": -1.0}, ("-1",))],
 )  # fmt: skip
-def test_knobs_out_of_range_are_refused_with_both_numbers(model: TaperModel, knob: dict[str, float], numbers: tuple[str, ...]):
+def test_knobs_out_of_range_are_refused_with_both_numbers(model: TaperModel, knob: dict[str, float], numbers: tuple[str, ...]) -> None:
     with pytest.raises(OptionError) as error:
         model.policy(**knob)
     assert all(number in str(error.value) for number in numbers)
 
 
-def test_one_knob_at_a_time(model: TaperModel):
+def test_one_knob_at_a_time(model: TaperModel) -> None:
     with pytest.raises(OptionError, match="one of"):
         model.policy(budget=48, quality=0.9)
 
 
-def test_a_budget_above_the_target_width_is_not_used_up(collection: Dataset, index: MemoryBackend, model: TaperModel):
+def test_a_budget_above_the_target_width_is_not_used_up(collection: Dataset, index: MemoryBackend, model: TaperModel) -> None:
     policy = model.policy(budget=1000, start=32)
     hits = by_stages(index, rotated(collection, "test"), policy, 10)
     assert (hits.widths == model.target).all()
 
 
-def test_a_budget_that_no_taper_meets_means_the_start_width(model: TaperModel, caplog: pytest.LogCaptureFixture):
+def test_a_budget_that_no_taper_meets_means_the_start_width(model: TaperModel, caplog: pytest.LogCaptureFixture) -> None:
     policy = model.policy(budget=32, k=100)
     assert policy.calibration.ladder == (32,)
     assert "fixed width 32" in caplog.text
 
 
-def test_round_trip(model: TaperModel):
+def test_round_trip(model: TaperModel) -> None:
     again = TaperModel.of(model.config(), model.tensors())
     assert again.config() == model.config()
     for name, tensor in model.tensors().items():
@@ -182,7 +182,7 @@ def test_round_trip(model: TaperModel):
     assert again.fixed_width(0.9) == model.fixed_width(0.9)
 
 
-def test_fixed_width_for_a_quality(model: TaperModel):
+def test_fixed_width_for_a_quality(model: TaperModel) -> None:
     assert TaperModel(False, model.calibrations, model.curves, {32: 0.7, 48: 0.95, 64: 1.0}).fixed_width(0.9) == 48
     assert TaperModel(False, model.calibrations, model.curves, {32: 0.99, 48: 0.95, 64: 1.0}).fixed_width(0.97) == 64
     assert model.fixed[model.fixed_width(0.99)] >= 0.99

@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..errors import OptionError
+from ..threads import settle
 from .base import Baseline, Encoding, Role, Rotated, Staged
 
 REGISTRY = {
@@ -57,3 +58,5 @@ def baseline(name: str) -> Baseline:
 
 
 __all__ = ["REGISTRY", "Baseline", "Encoding", "Role", "Rotated", "Staged", "baseline"]
+
+settle()

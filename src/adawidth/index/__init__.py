@@ -1,7 +1,10 @@
 """The backend on disk: an index folder, what one search sees of it, ids, repair, and rescoring in compiled code.
 What is stored is in store and codes; its layout is a contract, changed only with a new version number."""
 
+from ..threads import settle
 from .folder import IndexFolder
 from .view import View
 
 __all__ = ["IndexFolder", "View"]
+
+settle()  # codes load faiss

@@ -1,35 +1,34 @@
 """IndexFolder: an index folder, searched and changed. It survives what a machine does to it: see commit.py and docs/index.md.
 
-    manifest.sqlite    which segments there are, what is removed, what documents say: one transaction a commit
-    *.segment          rows, codes and lengths of documents; written once
-    model/             a copy of the model that the index was made with
-    lock               held by the one writer
+manifest.sqlite    which segments there are, what is removed, what documents say: one transaction a commit
+*.segment          rows, codes and lengths of documents; written once
+model/             a copy of the model that the index was made with
+lock               held by the one writer
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..artifact import read_model
 from ..data import BLOCK, Vectors
 from ..errors import AdaWidthError, ArtifactError, DataError, OptionError
-from ..formats import Document, atomic_folder
-from ..formats.documents import Source, of_vectors
-from ..hits import Hits
+from ..formats import atomic_folder
+from ..formats.documents import Source
 from ..progress import Tick, progress
 from ..rotation import Rotation
+from ..stages import Store, Written
+from ..stages.backend import listed
 from ..stages.memory import twins
-from ..types import F16, F32, Id, StrPath
-from .ids import Names
+from ..types import F16, Id, Rows, StrPath
 from .store.commit import Change, change
 from .store.manifest import FILE, Manifest, Settings, log_length, settle
 from .store.segment import Entry, MissingSegment, Segment
@@ -44,25 +43,40 @@ SEED = 0  # of the codes
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
 
 
-@dataclass(frozen=True)
-class Written:
-    """What a commit did."""
-
-    added: int
-    replaced: int
-    storage: str  # of the new segment's codes
-
-
-class IndexFolder:
+class IndexFolder(Store):
     """An index folder. One process at a time writes to it, any number search it; each sees the commit it opened or refreshed at."""
 
-    def __init__(self, path: StrPath) -> None:
-        """Opens the folder at its last commit. Nothing in it is run, and nothing outside of it is read."""
+    path: Path
+
+    def __init__(self, path: StrPath, *, searching: bool = True) -> None:
+        """Opens the folder at its last commit, or only to write to it. Nothing in it is run, nothing outside of it is read."""
         self.path = Path(path)
         check_folder(self.path)
-        self.view = self._opened({})
-        self._log = 0
-        check_model(self.path, self.settings)
+        self._opening = threading.RLock()
+        self._view: View | None = None
+        self._log = 0  # the length of SQLite's log after the last commit
+        if searching:
+            _ = self.view
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled as a path: another process opens the folder for itself."""
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["path"])  # type: ignore[misc]
+
+    @property
+    def view(self) -> View:
+        """The last commit that this object knows of."""
+        if self._view is None:
+            with self._opening:
+                if self._view is None:
+                    self._view = self._opened({})
+                    check_model(self.path, self._view.manifest.head.settings)
+        return self._view
+
+    def where(self, condition: str | Mapping[str, Any]) -> View:
+        return self.view.where(condition)
 
     @classmethod
     def create(
@@ -75,6 +89,7 @@ class IndexFolder:
         target: int | None = None,
         keep: int | None = None,
         storage: str = "auto",
+        numbered: bool = False,
     ) -> IndexFolder:
         """An empty index in a folder that holds the model in `model/` and nothing else.
 
@@ -89,7 +104,7 @@ class IndexFolder:
         widths = (*sorted({m for m in ladder if m < width}), width)
         checksums = {file.name: zlib.crc32(file.read_bytes()) for file in sorted((folder / MODEL).iterdir())}
         coded = 2 * start if min(target or width, width) >= 2 * start else start
-        Manifest.create(folder, Settings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums))
+        Manifest.create(folder, Settings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums, numbered))
         return cls(folder)
 
     def __enter__(self) -> Self:
@@ -100,12 +115,24 @@ class IndexFolder:
 
     def close(self) -> None:
         """Ends it, and leaves the manifest in one file if no one else has it open."""
-        self.view.manifest.close()
-        settle(self.path)
+        if self._view is not None:
+            self._view.manifest.close()
+            settle(self.path)
 
     def __len__(self) -> int:
         """Documents that can be found."""
         return self.view.manifest.head.documents
+
+    def __contains__(self, identifier: object) -> bool:
+        return isinstance(identifier, str | int) and bool(self.view.manifest.numbers_of([str(identifier)]))
+
+    @property
+    def numbered(self) -> bool:
+        return self.settings.numbered
+
+    @property
+    def following(self) -> int:
+        return self.view.manifest.head.following
 
     @property
     def settings(self) -> Settings:
@@ -125,42 +152,19 @@ class IndexFolder:
         rotation.check_same(self.fingerprint, str(self.path))
         return rotation
 
-    def add(
-        self,
-        vectors: Vectors | ArrayLike,
-        ids: Sequence[Id] | None = None,
-        *,
-        titles: Sequence[str] | None = None,
-        texts: Sequence[str] | None = None,
-        metadata: Sequence[Mapping[str, Any]] | None = None,
-    ) -> Written:
-        """Adds documents, all or none: the encoder's vectors and, one a row, what is known of them. Then the disk has them."""
-        return self.write(of_vectors(Vectors.of(vectors, ids, name="documents"), titles, texts, metadata))
-
-    def update(
-        self,
-        vectors: Vectors | ArrayLike,
-        ids: Sequence[Id] | None = None,
-        *,
-        titles: Sequence[str] | None = None,
-        texts: Sequence[str] | None = None,
-        metadata: Sequence[Mapping[str, Any]] | None = None,
-    ) -> Written:
-        """Like `add`, in place of the documents that have the same ids."""
-        return self.write(of_vectors(Vectors.of(vectors, ids, name="documents"), titles, texts, metadata), update=True)
-
     def write(self, documents: Source, *, update: bool = False) -> Written:
-        """Adds documents from where they are, batch by batch, in one commit."""
-        settings = self.settings
-        if documents.width != settings.encoder_width:
-            raise DataError(f"{documents.name}: documents are {documents.width} wide, the index {settings.encoder_width}: use its encoder")
-        with change(self.path, self.view.manifest) as changing, progress("indexing", documents.count) as tick:
-            before, absorbed = changing.head, _absorbed(changing.segments, documents.count)
-            with self._writer() as writer:
+        """Adds documents, batch by batch, in one commit; when this returns, the disk has them."""
+        with change(self.path, self._seen) as changing, progress("indexing", documents.count) as tick:
+            settings, before = changing.head.settings, changing.head
+            if documents.width != settings.encoder_width:
+                widths = f"documents are {documents.width} wide, the index {settings.encoder_width}"
+                raise DataError(f"{documents.name}: {widths}: use the index's own encoder")
+            absorbed = _absorbed(changing.segments, documents.count)
+            with _writer(self.path, settings) as writer:
                 self._copy(changing, absorbed, writer)
                 for batch in documents.batches():
                     numbers = changing.insert(batch.documents, update=update)
-                    writer.append(self._turned(batch.vectors), numbers, [document.id for document in batch.documents])
+                    writer.append(self._rotated(batch.vectors, settings.width), numbers, [str(document.id) for document in batch.documents])
                     tick(len(numbers))
                 added = changing.head.following - before.following
                 if not added:
@@ -169,24 +173,25 @@ class IndexFolder:
             replaced = changing.head.removed - before.removed
             changing.replace(absorbed, (entry,))
         self._committed()
-        return Written(added - replaced, replaced, entry.storage)
+        return Written(added - replaced, replaced, changing.head.documents, len(changing.segments), entry.storage)
 
-    def remove(self, ids: Iterable[Id]) -> int:
+    def remove(self, ids: Id | Iterable[Id]) -> int:
         """Removes documents, all or none. Their rows stay on disk until `compact`."""
-        wanted = list(dict.fromkeys(map(str, ids)))
-        with change(self.path, self.view.manifest) as changing:
+        wanted = list(dict.fromkeys(map(str, listed(ids))))
+        with change(self.path, self._seen) as changing:
             changing.remove(list(self._numbers(changing, wanted).values()))
         self._committed()
         return len(wanted)
 
     def compact(self) -> bool:
         """Makes one segment of all, without what was removed; False where there is nothing to do. Searches go on meanwhile."""
-        with change(self.path, self.view.manifest) as changing:
+        with change(self.path, self._seen) as changing:
             needed = len(changing.segments) > 1 or changing.head.removed > 0
             if needed:
-                with self._writer() as writer, progress("compacting", sum(entry.rows for entry in changing.segments)) as tick:
+                rows = sum(entry.rows for entry in changing.segments)
+                with _writer(self.path, changing.head.settings) as writer, progress("compacting", rows) as tick:
                     self._copy(changing, changing.segments, writer, tick)
-                    new = [writer.finish(self.settings.storage, SEED)] if len(writer) else []
+                    new = [writer.finish(changing.head.settings.storage, SEED)] if len(writer) else []
                 changing.replace(changing.segments, new)
         self._committed()
         return needed
@@ -211,45 +216,48 @@ class IndexFolder:
 
         A reader that stays at an old commit keeps SQLite from reusing its log: refresh now and then where others write.
         """
-        with Manifest(self.path) as manifest:
-            manifest.check_same(self.view.manifest)
-            if manifest.head.commit == self.view.manifest.head.commit:
-                self.view.manifest.renew(manifest)
-                return False
-        view = self._opened({segment.entry.name: segment for segment in self.view.segments})
-        view.checked = self.view.checked and view.manifest.head.same_documents(self.view.manifest.head)
-        self.view = view
+        with self._opening:
+            now = self.view
+            with Manifest(self.path) as manifest:
+                manifest.check_same(now.manifest)
+                if manifest.head.commit == now.manifest.head.commit:
+                    now.manifest.renew(manifest)
+                    return False
+            self._view = self._opened({segment.entry.name: segment for segment in now.segments})
         return True
 
     def _committed(self) -> None:
-        """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
+        """Goes on to a commit just made: its pages are carried from the log to the manifest, so that the next one can reuse the log."""
+        now = self._view
+        if now is None:
+            settle(self.path)
+            return
+        length, before = log_length(self.path), self._log
+        self._log = length
         try:
-            self.refresh()
-            length, before = log_length(self.path), self._log
-            self._log = length
+            with self._opening:
+                self._view = self._opened({segment.entry.name: segment for segment in now.segments})
+                self._view.checked = now.checked  # of what is new, only the new documents are to be read
+            del now  # and with it, where no search goes on, the last need of the log before this commit
             for mode in ("FULL", "TRUNCATE") if length > before else ("PASSIVE",):
                 settle(self.path, mode)
                 self.refresh()
-        except AdaWidthError as error:  # the commit stands
-            log.warning("%s: written, but it can't be read again yet: refresh later (%s)", self.path, error)
+        except AdaWidthError as error:
+            raise ArtifactError(f"{self.path}: the change is written, but the index can't be opened again: {error}") from error
 
-    def documents(self, ids: Iterable[Id]) -> list[Document]:
-        """What is known of these documents."""
-        numbers = self._numbers(self.view.manifest, [str(identifier) for identifier in ids])
-        found = self.view.manifest.documents_of(list(numbers.values()))
-        return [found[number] for number in numbers.values()]
+    @property
+    def _seen(self) -> Manifest | None:
+        """The manifest as this object knows it."""
+        return None if self._view is None else self._view.manifest
 
-    def described(self, hits: Hits) -> list[list[Document]]:
-        """What is known of the documents that were found, one list a query, also where they have been removed since."""
-        if not isinstance(hits.documents, Names):
-            raise OptionError("these answers are from an index in memory, which knows nothing of its documents but their ids")
-        names = hits.documents
-        return [names.described(row[row >= 0]) for row in hits.rows]
+    def ids(self) -> Iterator[Id]:
+        view = self.view
+        return (view.documents.ids[row] for row in np.flatnonzero(view.alive).tolist())
 
-    def vectors(self, ids: Iterable[Id]) -> F32:
-        """These documents' vectors as they are kept: rotated, cut, rounded to float16. (n, m)"""
-        numbers = self._numbers(self.view.manifest, [str(identifier) for identifier in ids])
-        return self.view.vectors(self.view.rows_of(list(numbers.values())))
+    def rows_of(self, ids: Sequence[Id]) -> Rows:
+        view = self.view
+        numbers = self._numbers(view.manifest, [str(identifier) for identifier in ids])
+        return view.rows_of([numbers[str(identifier)] for identifier in ids])
 
     def facts(self) -> dict[str, Any]:
         """What `adawidth info` prints."""
@@ -284,12 +292,9 @@ class IndexFolder:
                 raise
         raise AssertionError("every attempt returns or raises")
 
-    def _writer(self) -> SegmentWriter:
-        return SegmentWriter(self.path, self.settings.width, self.settings.ladder, self.settings.start, self.settings.coded)
-
-    def _turned(self, vectors: Vectors) -> F16:
+    def _rotated(self, vectors: Vectors, width: int) -> F16:
         """Rotated and cut. Rounding must not order equal documents: their ids do."""
-        rows = self.rotation.apply(vectors.all(), self.settings.width)
+        rows = self.rotation.apply(vectors.all(), width)
         copies, originals = twins(vectors)
         rows[copies] = rows[originals]
         return rows.astype(np.float16)
@@ -313,6 +318,10 @@ class IndexFolder:
         if missing:
             raise DataError(f"{self.path}: there is no document {missing[0]!r}; {len(missing)} of {len(ids)} ids are not in the index")
         return {name: found[name] for name in ids}
+
+
+def _writer(folder: Path, settings: Settings) -> SegmentWriter:
+    return SegmentWriter(folder, settings.width, settings.ladder, settings.start, settings.coded)
 
 
 def _absorbed(entries: Sequence[Entry], count: int) -> list[Entry]:

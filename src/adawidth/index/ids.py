@@ -1,17 +1,15 @@
-"""The names of an index's documents: their ids, how ids order documents of equal scores, and what else is known of them."""
+"""Document ids of an index folder and their tie-break order, decoded when they are asked for."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from ..data import Vectors
-from ..formats import Document
+from ..data import Document, Documents
 from ..types import I64, Id, Rows
 from .store.manifest import Manifest
 from .store.segment import Segment
@@ -19,24 +17,21 @@ from .store.segment import Segment
 FEW = 20  # where fewer than one row in so many is outside of the largest segment, those are sorted in among its own
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Names(Vectors):
-    """Ids of an index's documents; the vectors are in the index, not here. Its length is the number of documents not removed."""
+class StoredDocuments(Documents):
+    """The documents of an index folder as of one commit, rows of all segments one after the other."""
 
-    segments: tuple[Segment, ...]
-    firsts: Sequence[int]
-    alive: int
-    manifest: Manifest
+    def __init__(self, manifest: Manifest, segments: Sequence[Segment], firsts: Sequence[int]) -> None:
+        super().__init__(Ids(segments, firsts, numbered=manifest.head.settings.numbered))
+        self.segments = segments
+        self.firsts = firsts
+        self.manifest = manifest
 
-    def described(self, rows: Rows) -> list[Document]:
-        """What is known of the documents in these rows, as of the commit that the index was searched at."""
-        places = [(bisect_right(self.firsts, row) - 1, row) for row in rows.tolist()]
+    def describe(self, rows: Iterable[int]) -> list[Document]:
+        """What is known of the documents in these rows, also where they have been removed since."""
+        places = [(bisect_right(self.firsts, row) - 1, row) for row in rows]
         numbers = [int(self.segments[place].numbers[row - self.firsts[place]]) for place, row in places]
         found = self.manifest.documents_of(numbers)
         return [found[number] for number in numbers]
-
-    def __len__(self) -> int:
-        return self.alive
 
     @cached_property
     def tie_rank(self) -> I64:
@@ -47,21 +42,24 @@ class Names(Vectors):
         large, *rest = sorted(range(len(self.segments)), key=lambda place: len(self.segments[place]), reverse=True)
         others = [row for place in rest for row in self._descending(place).tolist()]
         if FEW * len(others) > len(rank):  # sorting runs that are sorted is merging them
-            rows = sorted([*self._descending(large).tolist(), *others], key=self.ids.__getitem__, reverse=True)
+            rows = sorted([*self._descending(large).tolist(), *others], key=self._text, reverse=True)
             rank[rows] = np.arange(len(rows))
             return rank
         step, places = len(others) + 1, rank[self.firsts[large] : self.firsts[large + 1]]
         np.multiply(self.segments[large].arrays["places"], step, out=places, dtype=np.int64)
         places += step  # numbers before each are left for the others
         low, order = 0, self._descending(large) if others else places[:0]
-        for place, row in enumerate(sorted(others, key=self.ids.__getitem__, reverse=True)):
+        for place, row in enumerate(sorted(others, key=self._text, reverse=True)):
             low = bisect_left(order, True, lo=low, key=partial(self._before, row))
             rank[row] = low * step + place + 1
         return rank
 
+    def _text(self, row: int) -> str:
+        return str(self.ids[row])
+
     def _before(self, row: int, other: int) -> bool:
         """Whether a row's id comes before another's, descending."""
-        return str(self.ids[row]) > str(self.ids[other])
+        return self._text(row) > self._text(other)
 
     def _descending(self, place: int) -> Rows:
         """The rows of a segment in the order of their ids, descending."""
@@ -74,9 +72,10 @@ class Names(Vectors):
 class Ids(Sequence[Id]):
     """Ids of documents, decoded when they are asked for."""
 
-    def __init__(self, segments: Sequence[Segment], firsts: Sequence[int]) -> None:
+    def __init__(self, segments: Sequence[Segment], firsts: Sequence[int], *, numbered: bool) -> None:
         self._segments = segments
         self._firsts = firsts
+        self._numbered = numbered
 
     def __len__(self) -> int:
         return self._firsts[-1]
@@ -87,4 +86,5 @@ class Ids(Sequence[Id]):
         if not 0 <= row < len(self):
             raise IndexError(row)
         place = bisect_right(self._firsts, row) - 1
-        return self._segments[place].id_of(row - self._firsts[place])
+        name = self._segments[place].id_of(row - self._firsts[place])
+        return int(name) if self._numbered and name.isdecimal() else name

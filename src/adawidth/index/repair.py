@@ -75,7 +75,7 @@ def _plan(folder: Path, manifest: Manifest) -> Repair:
         sound, gone = _rows(folder, entry, manifest)
         known = manifest.documents_of(gone.tolist())
         saved += len(sound)
-        lost += [known[number].id for number in gone.tolist()]
+        lost += [str(known[number].id) for number in gone.tolist()]
     names = [entry.name for entry in damaged]
     there = [name for name in names if (folder / name).exists()]
     return Repair(names, saved, lost, sorted([*there, *(file.name for file in unknown(folder, manifest.segments))]))
@@ -106,7 +106,7 @@ def _saved(folder: Path, entry: Entry, changing: Change, rows: Rows) -> list[Ent
             part = rows[start : start + BLOCK]
             known = changing.documents_of(numbers[part].tolist())
             values = Segment(folder, entry, rows_only=True).some(part)
-            writer.append(values, numbers[part], [known[number].id for number in numbers[part].tolist()])
+            writer.append(values, numbers[part], [str(known[number].id) for number in numbers[part].tolist()])
         return [writer.finish(settings.storage, SEED)] if len(rows) else []
 
 

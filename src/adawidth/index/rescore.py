@@ -1,14 +1,12 @@
-"""Rescoring at speed: the stage loop of stages, fused into one compiled call a query, for the taper, the router and fixed widths.
+"""Rescoring at speed: the stage loop, fused into one compiled call per query, for the taper, the router and fixed widths.
 
-It reads float16 rows where they lie, a memory-mapped array a segment, and gives what the stage loop gives over the same rows.
+It reads float16 rows where they lie, one memory-mapped array per segment, and gives what the stage loop gives over the same rows.
+Everything that reaches an address is checked here first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,20 +16,16 @@ from ..kernels import rescore
 from ..policies import Fixed, Policy
 from ..policies.router import Router
 from ..policies.taper import Taper
+from ..rotation import Rotated, Rotation
 from ..types import F16, F32, F64, I64, Rows
 
 Lengths = Callable[[int], F32]
-Arguments = tuple[Any, ...]
+Prepared = tuple[Any, tuple[Any, ...], tuple[Any, ...]]  # kernel, rows, settings
 
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Rows and scores of the k best, best first (-1 and -inf where there are fewer), and what each query has read."""
-
-    rows: Rows  # (Q, k)
-    scores: F32  # (Q, k)
-    widths: F64  # (Q,) coordinates read per candidate
-    coordinates: I64  # (Q,) over all candidates
+NO_BIAS = np.empty(0, np.float32)
+ONE, UNKNOWN = np.float32(1.0), np.float32(-1.0)  # squared lengths of queries
+MANY = 64  # policies whose settings are kept
+FEW = 8  # queries up to which each is rotated by itself, as far as it reads; more are rotated together
 
 
 def fusible(policy: Policy) -> bool:
@@ -48,60 +42,71 @@ class Rescorer:
             if rows.dtype != np.float16 or rows.ndim != 2 or not rows.flags.c_contiguous or rows.shape[1] != segments[0].shape[1]:
                 raise DataError(f"segment {place}: {rows.dtype} of shape {rows.shape}, not whole float16 rows as wide as segment 0's")
         self._segments = tuple(segments)  # kept alive: kernels hold their addresses
-        self._bases = np.array([rows.ctypes.data for rows in segments], np.int64)
-        self._firsts = np.cumsum([0, *map(len, segments)]).astype(np.int64)
-        self._count, self._width = int(self._firsts[-1]), int(segments[0].shape[1])
+        bases = np.array([rows.ctypes.data for rows in segments], np.int64)
+        firsts = np.cumsum([0, *map(len, segments)]).astype(np.int64)
+        self._count, self._width = int(firsts[-1]), int(segments[0].shape[1])
+        if ties.shape != (self._count,):
+            raise DataError(f"there are {self._count} rows, but tie ranks of {len(ties)}")
         self._norms = norms
-        self._ties = ties
-        self._prepared = lru_cache(maxsize=64)(self._kernel)
+        self._table = (bases, firsts, self._width, np.ascontiguousarray(ties, np.int64))
+        self._prepared: dict[Policy, Prepared] = {}  # a cache of the method would be a cycle, and keep files open
 
-    def answer(self, queries: F32, candidates: Rows, policy: Policy, k: int, threads: int = 1) -> Answers:
-        """The k best of each query's candidates (rows, -1 where there are fewer) by the policy. (Q, D), (Q, C)"""
-        if queries.shape[1] < self._width or len(queries) != len(candidates):
-            shapes = f"queries {queries.shape}, candidates {candidates.shape}"
-            raise DataError(f"{shapes}: there must be as many of both, and queries at least {self._width} wide")
-        queries = np.ascontiguousarray(queries, np.float32)
+    def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int, shortlist: int) -> rescore.Found:
+        """The k best of each query's candidates (rows, -1 where there are fewer) by the policy; the best `shortlist` count. (Q, C)"""
+        prepared = self._prepared.get(policy)
+        if prepared is None:
+            prepared = self._kernel(policy)
+            self._prepared = {**(self._prepared if len(self._prepared) < MANY else {}), policy: prepared}
+        kernel, table, settings = prepared
+        count, reach = len(queries), policy.reach
+        if queries.values.shape[1] < max(self._width, reach) or len(candidates) != count or min(k, shortlist) < 1:
+            shapes = f"queries {queries.values.shape}, candidates {candidates.shape}, k = {k}, shortlist {shortlist}"
+            raise DataError(f"{shapes}: there must be as many of both, queries at least {self._width} wide, and the rest at least 1")
+        if count > FEW:
+            queries.upto(reach)
+        bias = NO_BIAS if queries.bias is None else queries.bias
+        asked = (queries.queries, queries.matrix, bias, queries.values, queries.ready)
+        found = rescore.Found(np.empty((count, k), np.int64), np.empty((count, k), np.float32), np.empty(count, np.int64), np.empty(count))
         candidates = np.ascontiguousarray(candidates, np.int64)
-        kernel, before, after = self._prepared(policy)
-        shape = (len(queries), k)
-        found = Answers(np.empty(shape, np.int64), np.empty(shape, np.float32), np.empty(shape[0]), np.empty(shape[0], np.int64))
         outputs = (found.rows, found.scores, found.coordinates, found.widths)
-
-        def run(part: slice) -> int:
-            return kernel(*before, queries[part], candidates[part], *after, *(output[part] for output in outputs))
-
-        if threads == 1 or len(queries) == 1:
-            highest = kernel(*before, queries, candidates, *after, *outputs)
+        if kernel is rescore.taper:
+            known = ONE if queries.bias is None and reach == queries.values.shape[1] else UNKNOWN  # a rotation keeps lengths
+            highest = kernel(table, asked, candidates, (*settings, known), shortlist, outputs)
         else:
-            step = -(-len(queries) // threads)
-            with ThreadPoolExecutor(threads) as pool:
-                highest = max(pool.map(run, [slice(begin, begin + step) for begin in range(0, len(queries), step)]))
+            highest = kernel(table, asked, candidates, *settings, shortlist, outputs)
         if highest >= self._count:
             raise DataError(f"candidate row {highest} is not one of the {self._count} rows")
         return found
 
-    def _kernel(self, policy: Policy) -> tuple[Callable[..., int], Arguments, Arguments]:
-        """The compiled function for a policy, its arguments before the queries and candidates, and those after."""
-        place = (self._bases, self._firsts, self._width)
+    def _kernel(self, policy: Policy) -> Prepared:
+        """The compiled function for a policy, the rows it reads, and its settings."""
         if isinstance(policy, Taper | Fixed):
             ladder, bands, k = _steps(policy)
-            self._check(int(ladder[-1]))
-            return rescore.taper, (*place, self._norms(int(ladder[-1])), self._ties), (ladder, bands, k)
+            self._check(ladder)
+            lengths = np.ascontiguousarray(self._norms(int(ladder[-1])), np.float32)
+            if lengths.shape != (self._count,):
+                raise DataError(f"there are {self._count} rows, but lengths of {len(lengths)}")
+            return rescore.taper, (*self._table, lengths), (ladder, bands, k)
         if isinstance(policy, Router) and fusible(policy):
-            self._check(policy.head.widths[-1])
-            return rescore.route, (*place, self._ties), _routes(policy)
-        raise OptionError(f"the policy {policy.name} is not one that can be fused: use stages.loop.by_stages")
+            head, widths = policy.head, np.array(policy.head.widths, np.int64)
+            self._check(np.array([policy.start, *widths[widths > policy.start]], np.int64))
+            routes = (policy.start, widths, head.knots, np.ascontiguousarray(head.curves, np.float64), float(policy.price))
+            return rescore.route, self._table, (routes, tuple(head.trees.tensors().values()))
+        raise OptionError(f"the policy {policy.name} can't be compiled: use stages.loop.by_stages")
 
-    def _check(self, widest: int) -> None:
-        if widest > self._width:
-            raise OptionError(f"the policy reads {widest} coordinates, but only {self._width} are kept: index with a larger --keep")
+    def _check(self, widths: I64) -> None:
+        if widths[0] < 1 or (np.diff(widths) <= 0).any():
+            raise OptionError(f"the policy reads the widths {widths.tolist()}: they must ascend from at least 1")
+        if widths[-1] > self._width:
+            raise OptionError(f"the policy reads {widths[-1]} coordinates, but only {self._width} are kept: index with a larger --keep")
 
 
 def get_ready(policy: Policy, width: int) -> None:
     """Loads the compiled code that the first answer by this policy needs, or has it compiled where no one ever did."""
     if fusible(policy):
         nothing = Rescorer([np.empty((0, width), np.float16)], lambda m: np.empty(0, np.float32), np.empty(0, np.int64))
-        nothing.answer(np.empty((0, width), np.float32), np.empty((0, 1), np.int64), policy, 1)
+        none = Rotated(np.empty((0, width), np.float32), Rotation.identity(width))
+        nothing.answer(none, np.empty((0, 1), np.int64), policy, 1, 1)
 
 
 def _steps(policy: Taper | Fixed) -> tuple[I64, F64, int]:
@@ -113,10 +118,3 @@ def _steps(policy: Taper | Fixed) -> tuple[I64, F64, int]:
     scaled = np.full(len(bands), np.inf)
     np.multiply(bands, policy.z, out=scaled, where=np.isfinite(bands) & np.isfinite(policy.z))
     return np.array(policy.calibration.ladder, np.int64), scaled, policy.k
-
-
-def _routes(policy: Router) -> Arguments:
-    """Start width, widths, gain curves, price and trees."""
-    head = policy.head
-    curves = np.ascontiguousarray(head.curves, np.float64)
-    return (policy.start, np.array(head.widths, np.int64), head.knots, curves, float(policy.price), *head.trees.tensors().values())

@@ -6,24 +6,27 @@ documents. Rows are those of all segments, one after the other; removed document
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
 from ..data import BLOCK
 from ..errors import OptionError
-from ..filters import Filter, parse
+from ..filters import parse
 from ..hits import Hits, Read
-from ..kernels.extend import extend
+from ..kernels.extend import inner_products
 from ..kernels.topk import top_k
 from ..policies import Policy
+from ..rotation import Rotated
 from ..stages import Backend, Stage
 from ..types import F32, I64, Mask, Rows, Widths
-from .ids import Ids, Names
+from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
 from .store.manifest import Manifest
 from .store.segment import Segment
@@ -37,6 +40,8 @@ FILTERS = 32  # answers to filters that are kept
 class View(Backend):
     """An index folder at one commit. Safe for concurrent searches."""
 
+    _whole: View | None = None  # what a restricted one is part of
+
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
         self.manifest = manifest
         self.segments = tuple(segments)
@@ -44,26 +49,26 @@ class View(Backend):
             segment.check_widths(self.width, len(manifest.head.settings.ladder))
         self.firsts = [0, *np.cumsum([len(segment) for segment in segments]).tolist()]
         self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
-        self.checked = False  # whether all documents' texts have been read and found sound
+        self.documents_by_row = StoredDocuments(manifest, self.segments, self.firsts)
+        self.checked = 0  # documents with numbers below this have been read and found sound
         self._allowed = self._masks(self.alive)
-        self._filters: dict[Filter, list[Mask | None]] = {}
-        self._scans: dict[int, int] = {}  # bytes, by width
+        self._count = int(self.alive.sum())
+        self._filters: OrderedDict[str, tuple[list[Mask | None], int]] = OrderedDict()  # the last used last
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
 
-    @cached_property
-    def documents(self) -> Names:
-        """The documents' ids, in row order."""
-        nothing = np.broadcast_to(np.float16(np.nan), (self.firsts[-1], self.width))
-        return Names(
-            nothing,
-            Ids(self.segments, self.firsts),
-            "index",
-            segments=self.segments,
-            firsts=self.firsts,
-            alive=int(self.alive.sum()),
-            manifest=self.manifest,
-        )
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def documents(self) -> StoredDocuments:
+        """The documents by row; rows of removed documents count too."""
+        return self.documents_by_row
+
+    @property
+    def start(self) -> int:
+        """The width that codes find candidates for."""
+        return self.manifest.head.settings.start
 
     @property
     def width(self) -> int:
@@ -75,22 +80,24 @@ class View(Backend):
         """Names the rotation that the documents are under."""
         return self.manifest.head.settings.fingerprint
 
-    def where(self, text: str | Mapping[str, Any]) -> View:
+    def where(self, condition: str | Mapping[str, Any]) -> View:
         """The same with only the documents whose metadata meet a filter."""
-        condition = parse(text)
-        allowed = self._filters.get(condition)
-        if allowed is None:
-            if not self.checked:
-                self.manifest.check_documents()
-                self.checked = True
-            numbers, meets = self.manifest.matching(*condition.sql()), np.zeros_like(self.alive)
+        wanted, key = parse(condition), repr(condition)
+        if key not in self._filters:
+            self.manifest.check_documents(self.checked)
+            self.checked = self.manifest.head.following
+            numbers, meets = self.manifest.matching(*wanted.sql()), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
                 meets[first + segment.rows_of(numbers)] = True
-            allowed = self._masks(self.alive & meets)
-            if len(self._filters) < FILTERS:
-                self._filters[condition] = allowed
+            self._filters[key] = (self._masks(self.alive & meets), int((self.alive & meets).sum()))
+            while len(self._filters) > FILTERS:
+                self._filters.popitem(last=False)
+        else:
+            self._filters.move_to_end(key)
+        _ = self._rescorer if self.segments else None  # computed once, for all that is restricted
         restricted = copy(self)
-        restricted._allowed = allowed
+        restricted._allowed, restricted._count = self._filters[key]
+        restricted._whole = self  # whose lengths the rescorer reads
         return restricted
 
     def vectors(self, rows: Rows) -> F32:
@@ -105,37 +112,49 @@ class View(Backend):
             raise self.manifest.damaged("it names documents that no segment has")
         return rows
 
-    def answer(self, queries: F32, policy: Policy, k: int, shortlist: int) -> Hits | None:
-        """What the stage loop answers, in compiled code; none where the policy can't be compiled."""
+    def answer(self, queries: Rotated, policy: Policy, k: int, shortlist: int) -> Hits:
+        """What the stage loop answers, in compiled code where the policy can be compiled."""
         if not fusible(policy) or not self.segments:
-            return None
-        if len(self.segments) == 1 and self._coded(self.segments[0], policy.start):
-            candidates = self._candidates(queries, policy.start, shortlist, None)
-        else:
-            candidates = self.search(queries, policy.start, shortlist).candidates
+            return super().answer(queries, policy, k, shortlist)
+        shortlist = max(shortlist, k)
+        candidates = self._candidates(queries.upto(self._coded_width), shortlist, None)
         self._check(candidates)
-        found = self._rescorer.answer(queries, candidates, policy, k)
-        read = Read((candidates >= 0).sum(axis=1), found.coordinates, self.bytes_read(policy.start, found.coordinates))
-        return Hits(found.rows, found.scores, found.widths, self.documents, read)
+        found = self._rescorer.answer(queries, candidates, policy, k, shortlist)
+        count = np.minimum((candidates >= 0).sum(axis=1), shortlist)
+        read = Read(count, found.coordinates, self.bytes_read(policy.start, found.coordinates), queries.ready)
+        return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
 
     def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
-        """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned.
-
-        At the width of the codes, and below it where they are not exact, these find the candidates; at any other, all rows are read.
-        """
+        """The k best documents at this width among those that the codes find, for rotated queries; `own` is a row each to leave out."""
         k = min(k, len(self.alive))
-        candidates = self._candidates(queries, width, k + MORE, own)
+        candidates = self._candidates(queries, k + MORE, own)
+        return self._best_of(queries, candidates, width, k)
+
+    def scan(self, queries: F32, width: int, k: int) -> Stage:
+        """The k best of all documents at this width, by reading all rows: exact and slow."""
+        parts = [self._best(segment, queries, width, min(k, len(segment))) for segment in self.segments]
+        candidates = np.concatenate([np.empty((len(queries), 0), np.int64), *parts], axis=1)
+        return self._best_of(queries, candidates, width, min(k, len(self.alive)))
+
+    def _best_of(self, queries: F32, candidates: Rows, width: int, k: int) -> Stage:
+        """The k best of these candidates, ranked at this width."""
         stage = self.open(queries, candidates, width)
         ties = np.where(stage.alive, self.documents.tie_rank[candidates], np.iinfo(np.int64).max)
         order = np.lexsort((ties, -stage.scores), axis=1)[:, :k]
         return self._stage(queries, np.take_along_axis(candidates, order, axis=1), np.take_along_axis(stage.sums, order, axis=1), width)
 
     def bytes_read(self, width: int, coordinates: I64) -> I64:
-        """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
-        if width not in self._scans:
-            parts = (segment.codes.scan_bytes if self._coded(segment, width) else 2 * width * len(segment) for segment in self.segments)
-            self._scans[width] = round(sum(parts))
-        return self._scans[width] + 2 * coordinates
+        """Of a scan of the codes and so many coordinates of candidates. (Q,) -> (Q,)"""
+        return self._scan_bytes + 2 * coordinates
+
+    @cached_property
+    def _scan_bytes(self) -> int:
+        return round(sum(segment.codes.scan_bytes for segment in self.segments))
+
+    @cached_property
+    def _coded_width(self) -> int:
+        """Coordinates of a query that finding candidates takes."""
+        return max(segment.codes.width for segment in self.segments)
 
     def norms(self, width: int) -> F32:
         """Length of every document's prefix. (N,)"""
@@ -168,37 +187,33 @@ class View(Backend):
 
     @cached_property
     def _rescorer(self) -> Rescorer:
-        return Rescorer([segment.rows for segment in self.segments], self.norms, self.documents.tie_rank)
+        view = proxy(self)  # a cycle would keep files open, and SQLite's log from being reused, until garbage is collected
+        return Rescorer([segment.rows for segment in self.segments], lambda width: view.norms(width), self.documents.tie_rank)
 
     def _masks(self, allowed: Mask) -> list[Mask | None]:
         """Which rows of each segment may be found; none where all may."""
         parts = [allowed[first:last] for first, last in pairwise(self.firsts)]
         return [None if part.all() else part for part in parts]
 
-    def _coded(self, segment: Segment, width: int) -> bool:
-        start = self.manifest.head.settings.start
-        return width == start or (width < start and segment.entry.storage != "flat")
-
-    def _candidates(self, queries: F32, width: int, k: int, own: Rows | None) -> Rows:
-        """At least the k best documents of every query, in any order, -1 where there are fewer. (Q, C)"""
+    def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
+        """The k best documents of every segment by its codes, in any order, -1 where there are fewer. (Q, C)"""
         found = []
         for segment, first, allowed in zip(self.segments, self.firsts, self._allowed, strict=False):
-            if self._coded(segment, width):
-                rows = segment.codes.search(queries[:, : segment.codes.width], min(k, len(segment)), allowed)
-            else:
-                rows = self._best(segment, queries, width, min(k, len(segment)), allowed)
+            rows = segment.codes.search(queries[:, : segment.codes.width], min(k, len(segment)), allowed)
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
         candidates = found[0] if len(found) == 1 else np.concatenate([np.empty((len(queries), 0), np.int64), *found], axis=1)
         if own is not None:
             candidates[candidates == own[:, None]] = -1
         return candidates
 
-    def _best(self, segment: Segment, queries: F32, width: int, k: int, allowed: Mask | None) -> Rows:
+    def _best(self, segment: Segment, queries: F32, width: int, k: int) -> Rows:
         """The k best of a segment by reading all of its rows. (Q, k)"""
         self._check_width(width)
         segment.check()
+        place = self.segments.index(segment)
+        first, allowed = self.firsts[place], self._allowed[place]
         wanted, ties = np.ascontiguousarray(queries[:, :width]), segment.arrays["places"].astype(np.int64)
-        lengths = self.norms(width)[self.firsts[self.segments.index(segment)] :][: len(segment)]
+        lengths = self.norms(width)[first:][: len(segment)]
         found, scores = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0), np.float32)
         step = max(1, min(BLOCK, SCORES // max(1, len(queries))))
         for start in range(0, len(segment), step):
@@ -211,17 +226,16 @@ class View(Backend):
             found = np.concatenate([found, best + start], axis=1)
             order = np.lexsort((ties[found], -scores), axis=1)[:, :k]
             scores, found = np.take_along_axis(scores, order, axis=1), np.take_along_axis(found, order, axis=1)
-        return np.where(scores > -np.inf, found, -1)
+        return np.where(scores > -np.inf, found + first, -1)
 
     def _extend(self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32) -> None:
         self._check_width(int(end.max(initial=0)))
         for q in np.flatnonzero(end > begin).tolist():
-            columns, a, b = np.flatnonzero(keep[q]), int(begin[q]), int(end[q])
-            rows = self._take(candidates[q, columns], a, b)
-            places, total = np.arange(len(columns))[None], np.zeros((1, len(columns)), np.float32)
-            edges = np.zeros(1, np.int64), np.full(1, b - a)
-            extend(queries[q : q + 1, a:b], rows, places, np.ones_like(places, np.bool_), *edges, total)
-            sums[q, columns] += total[0]
+            columns = np.flatnonzero(keep[q])
+            rows = self._take(candidates[q, columns], int(begin[q]), int(end[q]))
+            total = sums[q, columns]
+            inner_products(rows, queries[q, begin[q] : end[q]], total)
+            sums[q, columns] = total
 
     def _take(self, rows: Rows, begin: int, end: int) -> F32:
         """Coordinates `begin` to `end` of these rows, checked. (n, m)"""
@@ -247,7 +261,7 @@ class View(Backend):
                 yield segment.rows[start : start + BLOCK].astype(np.float32)
 
     def _check_width(self, width: int) -> None:
-        if width > self.width:
+        if not 0 <= width <= self.width:
             raise OptionError(
                 f"width {width} is asked for, but the index keeps {self.width} coordinates: "
                 f"ask for at most {self.width}, or index again with a larger --keep"

@@ -1,10 +1,12 @@
 """One query from its candidates to its answer in one compiled call, cached on disk: read, thin out or route, rank.
 
-Rows are float16 and lie in one array a segment, so a kernel gets addresses: `bases` (S,) of the segments' first rows, `firsts`
-(S + 1,) the rows they begin at, with the number of all rows at the end. What is known of a query's candidates lies in arrays of
-the same order, the living ones first, so that every step is a loop over plain arrays that the compiler makes vector code of.
+Rows are float16 and lie in one array per segment, so a kernel gets addresses. What is known of a query's candidates lies in arrays
+of the same order, the living ones first, so that every step is a loop over plain arrays that the compiler vectorises.
+
+The two entries, `taper` and `route`, take plain tuples, which numba dispatches quickly, and name their parts once inside.
 """
 
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -19,14 +21,55 @@ LINE = 64  # bytes that memory gives at once
 AHEAD = 32  # candidates whose coordinates are asked for before they are read: rows lie anywhere in memory
 
 
+class Table(NamedTuple):
+    """All rows: N of them in S segments."""
+
+    bases: I64  # (S,) addresses of the segments' first rows
+    firsts: I64  # (S + 1,) the rows that segments begin at, and N
+    width: int  # coordinates per row
+    ties: I64  # (N,) orders rows of equal scores
+
+
+class Asked(NamedTuple):
+    """Queries, rotated as far as they were needed until now."""
+
+    given: F32  # (Q, D) as the encoder gives them
+    matrix: F32  # (D, D) of the rotation or the query map
+    bias: F32  # (D,) or empty
+    values: F32  # (Q, D), rotated up to …
+    ready: I64  # (Q,) … these widths
+
+
+class Found(NamedTuple):
+    """Answers, filled in by a kernel."""
+
+    rows: I64  # (Q, k), -1 where there are fewer
+    scores: F32  # (Q, k)
+    coordinates: I64  # (Q,) read, over all candidates
+    widths: F64  # (Q,) per candidate of the shortlist, those left out of it not counted
+
+
 @njit(cache=True, nogil=True)
-def _locate(bases: I64, firsts: I64, width: int, rows: I64, addresses: I64) -> None:
+def _locate(table: Table, rows: I64, addresses: I64) -> None:
     """The address of every row's first coordinate."""
     for i in range(len(rows)):
         segment = 0
-        while rows[i] >= firsts[segment + 1]:
+        while rows[i] >= table.firsts[segment + 1]:
             segment += 1
-        addresses[i] = bases[segment] + (rows[i] - firsts[segment]) * width * 2
+        addresses[i] = table.bases[segment] + (rows[i] - table.firsts[segment]) * table.width * 2
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _rotate(asked: Asked, q: int, end: int) -> None:
+    """Rotates a query on to the width `end`."""
+    given, value = asked.given[q], asked.values[q]
+    for j in range(asked.ready[q], end):
+        axis = asked.matrix[j]
+        total = np.float32(0.0)
+        for i in range(len(given)):
+            total += axis[i] * given[i]
+        value[j] = total + asked.bias[j] if len(asked.bias) else total
+    asked.ready[q] = max(asked.ready[q], end)
 
 
 @njit(cache=True, nogil=True)
@@ -188,37 +231,60 @@ def _write(order: I64, rows: I64, scores: F32, begin: int, found_rows: I64, foun
 
 
 @njit(cache=True, nogil=True)
+def _shorten(size: int, scores: F32, rows: I64, ties: I64, addresses: I64, sums: F32, squares: F32) -> int:
+    """Keeps the `size` best of the candidates; how many are left. Candidates of several segments are more than the shortlist."""
+    n = len(rows)
+    if n <= size:
+        return n
+    order = np.arange(n)
+    _rank(order, size, scores, rows, ties)
+    best = np.sort(order[:size])
+    for i in range(size):
+        j = best[i]
+        rows[i], addresses[i], sums[i], squares[i], scores[i] = rows[j], addresses[j], sums[j], squares[j], scores[j]
+    return size
+
+
+@njit(cache=True, nogil=True)
 def _taper(
-    bases: I64, firsts: I64, width: int, lengths: F32, ties: I64, query: F32, rows: I64,
-    ladder: I64, bands: F64, k: int, found_rows: I64, found_scores: F32,
-) -> int:  # fmt: skip
-    """The taper's answer for one query into `found_*`, whose length is how many are asked for; the coordinates read.
+    table: Table, lengths: F32, asked: Asked, q: int, rows: I64, ladder: I64, bands: F64, k: int, shortlist: int, known: np.float32,
+    found_rows: I64, found_scores: F32,
+) -> tuple[int, int]:  # fmt: skip
+    """The taper's answer for one query into `found_*`, whose length is how many are asked for; coordinates read, and candidates.
 
     `lengths` (N,) are the documents' up to the ladder's last width; `bands` are z σ / (√2 β) for each width but the last, where
-    infinite all survive.
+    infinite all survive; `known` is the query's squared length at the last width, below 0 where only rotating tells.
     """
-    n, last = len(rows), len(ladder) - 1
+    query, n, last = asked.values[q], len(rows), len(ladder) - 1
     addresses = np.empty(n, np.int64)
-    _locate(bases, firsts, width, rows, addresses)
+    _locate(table, rows, addresses)
     room = np.empty((6, n), np.float32)
     sums, squares, wholes, scores, lower, upper = room[0], room[1], room[2], room[3], room[4], room[5]
     sums[:], squares[:] = ZERO, ZERO
-    for i in range(n):
-        wholes[i] = lengths[rows[i]] ** 2
-    heap, leaving = np.empty(min(k, n), np.float32), np.empty(n, np.int64)
-    square, whole = ZERO, _square(query[: ladder[last]])
+    if known < ZERO:
+        _rotate(asked, q, ladder[last])
+        known = _square(query[: ladder[last]])
     alive = np.zeros(last + 1, np.int64)  # when a width was read; none where it was passed over
-    coordinates, begin, left, step = 0, 0, n, 0
+    square, coordinates, begin, left, step = ZERO, 0, 0, n, 0
+    heap, leaving = np.empty(min(k, n), np.float32), np.empty(n, np.int64)
     while step <= last:
         if step and left <= k:  # no one is left out any more
             step = last
         end = ladder[step]
+        _rotate(asked, q, end)
         _read(addresses[:left], query, begin, end, sums, squares)
         square += _square(query[begin:end])
         coordinates += left * (end - begin)
+        if step == 0:
+            if left > shortlist:
+                _score(square, sums[:left], squares[:left], scores[:left])
+                left = _shorten(shortlist, scores, rows, table.ties, addresses, sums, squares)
+                n = left
+            for i in range(left):
+                wholes[i] = lengths[rows[i]] ** 2
         alive[step] = left
         if step < last and bands[step] < np.inf and left > k:
-            band = np.float32(bands[step]) * _tail(square, whole)
+            band = np.float32(bands[step]) * _tail(square, known)
             _bounds(band, square, sums[:left], squares[:left], wholes[:left], scores[:left], lower[:left], upper[:left])
             kth = _kth(lower[:left], heap)
             gone = 0
@@ -238,25 +304,31 @@ def _taper(
     for step in range(last, -1, -1):  # those read furthest first
         if front < min(alive[step], len(found_rows)):
             group = np.arange(front, alive[step])
-            _rank(group, len(found_rows) - front, scores, rows, ties)
+            _rank(group, len(found_rows) - front, scores, rows, table.ties)
             _write(group, rows, scores, front, found_rows, found_scores)
             front = alive[step]
-    return coordinates
+    return coordinates, n
 
 
 @njit(cache=True, nogil=True)
-def taper(
-    bases: I64, firsts: I64, width: int, lengths: F32, ties: I64, queries: F32, candidates: I64,
-    ladder: I64, bands: F64, k: int, found_rows: I64, found_scores: F32, coordinates: I64, mean_widths: F64,
-) -> int:  # fmt: skip
-    """The taper's answers for queries (Q, D) with candidates (Q, C); the highest row among these."""
+def taper(table, asked, candidates, steps, shortlist, found):  # type: ignore[no-untyped-def]
+    """The taper's answers for queries with candidates (Q, C), the best `shortlist` of which count; the highest row among these.
+
+    `table` is (*Table, lengths), `asked` and `found` are those tuples, `steps` is (ladder, bands, k, known).
+    """
+    bases, firsts, width, ties, lengths = table
+    rows_of = Table(bases, firsts, width, ties)
+    given, matrix, bias, values, ready = asked
+    queries = Asked(given, matrix, bias, values, ready)
+    found_rows, found_scores, coordinates, widths = found
+    ladder, bands, k, known = steps
     found_rows[:], found_scores[:] = -1, -np.inf
-    for q in range(len(queries)):
+    for q in range(len(candidates)):
         rows = _present(candidates[q], firsts[-1])
-        coordinates[q] = _taper(
-            bases, firsts, width, lengths, ties, queries[q], rows, ladder, bands, k, found_rows[q], found_scores[q]
-        )
-        mean_widths[q] = coordinates[q] / max(len(rows), 1)
+        coordinates[q], count = _taper(
+            rows_of, lengths, queries, q, rows, ladder, bands, k, shortlist, known, found_rows[q], found_scores[q]
+        )  # fmt: skip
+        widths[q] = (coordinates[q] - (len(rows) - count) * ladder[0]) / max(count, 1)
     return _highest(candidates)
 
 
@@ -288,42 +360,54 @@ def _allotted(score: float, widths: I64, knots: F64, curves: F64, price: float) 
 
 @njit(cache=True, nogil=True)
 def _route(
-    bases: I64, firsts: I64, width: int, ties: I64, query: F32, rows: I64, start: int, widths: I64, knots: F64, curves: F64,
-    price: float, feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32, found_rows: I64, found_scores: F32,
-) -> int:  # fmt: skip
-    """The router's answer for one query, from the paper's features and trees, into `found_*`; the coordinates read."""
-    n = len(rows)
+    table: Table, asked: Asked, q: int, rows: I64, start: int, widths: I64, knots: F64, curves: F64, price: float, shortlist: int,
+    feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32, found_rows: I64, found_scores: F32,
+) -> tuple[int, int]:  # fmt: skip
+    """The router's answer for one query, from the paper's features and trees, into `found_*`; coordinates read, and candidates."""
+    query, n = asked.values[q], len(rows)
     addresses = np.empty(n, np.int64)
-    _locate(bases, firsts, width, rows, addresses)
-    order = np.arange(n)
+    _locate(table, rows, addresses)
     sums, squares, scores = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
+    _rotate(asked, q, start)
     _read(addresses, query, 0, start, sums, squares)
     _score(_square(query[:start]), sums, squares, scores)
-    _rank(order, DEPTH, scores, rows, ties)
+    coordinates = n * start
+    n = _shorten(shortlist, scores, rows, table.ties, addresses, sums, squares)
+    addresses, rows, sums, squares, scores = addresses[:n], rows[:n], sums[:n], squares[:n], scores[:n]
+    order = np.arange(n)
+    _rank(order, DEPTH, scores, rows, table.ties)
     features = np.empty(18, np.float64)
     query_features(scores[order[:DEPTH]], features)
     chosen = _allotted(walk(features, feature, threshold, children, value, roots, depths), widths, knots, curves, price)
     if chosen > start:
+        _rotate(asked, q, chosen)
         _read(addresses, query, start, chosen, sums, squares)
         _score(_square(query[:chosen]), sums, squares, scores)
-    _rank(order, len(found_rows), scores, rows, ties)
+        coordinates += n * (chosen - start)
+    _rank(order, len(found_rows), scores, rows, table.ties)
     _write(order, rows, scores, 0, found_rows, found_scores)
-    return n * max(start, chosen)
+    return coordinates, n
 
 
 @njit(cache=True, nogil=True)
-def route(
-    bases: I64, firsts: I64, width: int, ties: I64, queries: F32, candidates: I64, start: int, widths: I64, knots: F64, curves: F64,
-    price: float, feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32,
-    found_rows: I64, found_scores: F32, coordinates: I64, mean_widths: F64,
-) -> int:  # fmt: skip
-    """The router's answers for queries (Q, D) with candidates (Q, C); the highest row among these."""
+def route(table, asked, candidates, routes, trees, shortlist, found):  # type: ignore[no-untyped-def]
+    """The router's answers for queries with candidates (Q, C), the best `shortlist` of which count; the highest row among these.
+
+    `table`, `asked` and `found` are those tuples, `routes` is (start, widths, knots, curves, price), `trees` as in policies.router.
+    """
+    bases, firsts, width, ties = table
+    rows_of = Table(bases, firsts, width, ties)
+    given, matrix, bias, values, ready = asked
+    queries = Asked(given, matrix, bias, values, ready)
+    found_rows, found_scores, coordinates, mean_widths = found
+    start, widths, knots, curves, price = routes
+    feature, threshold, children, value, roots, depths = trees
     found_rows[:], found_scores[:] = -1, -np.inf
-    for q in range(len(queries)):
+    for q in range(len(candidates)):
         rows = _present(candidates[q], firsts[-1])
-        coordinates[q] = _route(
-            bases, firsts, width, ties, queries[q], rows, start, widths, knots, curves, price,
+        coordinates[q], count = _route(
+            rows_of, queries, q, rows, start, widths, knots, curves, price, shortlist,
             feature, threshold, children, value, roots, depths, found_rows[q], found_scores[q],
         )  # fmt: skip
-        mean_widths[q] = coordinates[q] / max(len(rows), 1)
+        mean_widths[q] = (coordinates[q] - (len(rows) - count) * start) / max(count, 1)
     return _highest(candidates)

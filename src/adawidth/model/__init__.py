@@ -1,8 +1,6 @@
-"""AdaWidth, the facade, and what searches the indexes it makes, by vectors or by text.
-The public face of the package: its names and arguments are contracts."""
+"""What a user holds: AdaWidth, a fitted model; Index, documents under it. The rest of the package is behind these two."""
 
 from .adawidth import AdaWidth, open_index
-from .index import Searcher
-from .text import TextSearcher
+from .index import Index
 
-__all__ = ["AdaWidth", "Searcher", "TextSearcher", "open_index"]
+__all__ = ["AdaWidth", "Index", "open_index"]

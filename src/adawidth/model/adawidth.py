@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..artifact import read_model, write_model
-from ..data import Dataset, Learning, Qrels, Queries, Vectors, held_out
+from ..data import Dataset, Learning, Qrels, Queries, Vectors, held_out, unit
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.documents import Source, of_vectors
@@ -20,15 +21,18 @@ from ..index.rescore import get_ready
 from ..policies.base import LADDER
 from ..policies.select import Policies, part_of
 from ..rotation import Rotation
-from ..stages import Backend, MemoryBackend
+from ..stages import MemoryStore, Store
 from ..tasks import DEFAULT, TaskMap, check_name, pick
-from ..types import Floats, Id
+from ..types import F32, Id, Recipe, Storage, StrPath
 from .card import describe
-from .index import Searcher
+from .index import Index
+
+if TYPE_CHECKING:
+    from ..encoders import Encoder
 
 log = logging.getLogger("adawidth")
 
-QrelsLike = Qrels | Mapping[Id, Mapping[Id, float]]
+QrelsLike = Any  # what Qrels.of takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +48,12 @@ class AdaWidth:
     @classmethod
     def fit(
         cls,
-        data: Dataset | Vectors | Floats,
-        queries: Vectors | Floats | None = None,
-        qrels: QrelsLike | None = None,
-        dev: QrelsLike | None = None,
+        data: Any,
+        queries: Any = None,
+        qrels: QrelsLike = None,
+        dev: QrelsLike = None,
         *,
-        recipe: str = "auto",
+        recipe: Recipe = "auto",
         labels: bool | None = None,
         reflections: int | None = None,
         widths: Sequence[int] | None = None,
@@ -87,10 +91,10 @@ class AdaWidth:
 
     def refit(
         self,
-        data: Dataset | Vectors | Floats,
-        queries: Vectors | Floats | None = None,
-        qrels: QrelsLike | None = None,
-        dev: QrelsLike | None = None,
+        data: Any,
+        queries: Any = None,
+        qrels: QrelsLike = None,
+        dev: QrelsLike = None,
         *,
         task: str = DEFAULT,
         seed: int = 0,
@@ -114,48 +118,82 @@ class AdaWidth:
         """The task of this name; unnamed, the one called "default" if there is one; None for "none", which is the rotation alone."""
         return pick(self.tasks, name)
 
-    def open(self, index: Backend | IndexFolder) -> Searcher:
-        """An index of rotated documents, to be searched with this model: one made with the same rotation, by this model or another.
+    def rotate(self, vectors: Any, width: int | None = None) -> F32:
+        """Documents' vectors for any other index: rotated, cut to `width` and of unit length again. (n, D) -> (n, m)
 
-        For an index on disk this loads compiled code, half a second, that the first search would otherwise wait for.
+        >>> import numpy as np
+        >>> documents = np.random.default_rng(0).standard_normal((100, 64)).astype(np.float32)
+        >>> AdaWidth.fit(documents, recipe="pca").rotate(documents, width=16).shape
+        (100, 16)
         """
-        place = str(index.path) if isinstance(index, IndexFolder) else "this index"
-        self.rotation.check_same(index.fingerprint, place)
-        if isinstance(index, IndexFolder):
-            get_ready(self.policies.choose(), self.width)
-        return Searcher(index, self.rotation, self.policies, self.tasks)
+        return unit(self.rotation.apply(self._own(vectors).all(), width))
+
+    def rotate_queries(self, vectors: Any, width: int | None = None, task: str | None = None) -> F32:
+        """Queries' vectors for any other index: rotated, or mapped by a task's query map, cut and of unit length again. (n, D) -> (n, m)"""
+        mapped = self.task(task)
+        return unit((self.rotation if mapped is None else mapped.query_map).apply(self._own(vectors).all(), width))
 
     def index(
         self,
-        documents: Vectors | Floats | Source,
-        path: str | Path | None = None,
+        documents: Any,
+        path: StrPath | None = None,
         *,
-        storage: str = "auto",
+        ids: Iterable[Id] | None = None,
+        titles: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+        storage: Storage = "auto",
         keep: int | None = None,
         force: bool = False,
-    ) -> Searcher:
+    ) -> Index:
         """The documents, rotated, ready to search: in this process's memory or, with a `path`, in an index folder on disk.
 
-        On disk `keep` coordinates are stored (all, if not given), and `storage` says how candidates are found: flat, int8, pq4 or ivf.
+        On disk `keep` coordinates are stored (all, if not given), and `storage` says how candidates are found.
         """
-        given = documents if isinstance(documents, Source) else Vectors.of(documents, name="documents")
-        if given.width != self.width:
+        given = documents if isinstance(documents, Source) else self._own(documents, ids, "documents")
+        without_ids = isinstance(given, Vectors) and isinstance(given.ids, range)
+        if isinstance(given, Source) and given.width != self.width:
             raise DataError(f"{given.name}: documents are {given.width} wide, the model {self.width}: use the model's own encoder")
         if path is None:
-            if isinstance(given, Source):
-                raise OptionError("documents that are read batch by batch go to an index on disk: give a path")
-            return self.open(MemoryBackend(given, self.rotation))
-        targets = [policies.taper.target for policies in (self.policies, *(task.policies for task in self.tasks.values()))]
-        if keep is not None and keep < max(targets):
-            raise OptionError(f"keep {keep} is below {max(targets)}, the width that searches read to: keep at least {max(targets)}")
+            store: Store = MemoryStore(self.rotation, numbered=without_ids)
+            store.write(given if isinstance(given, Source) else of_vectors(store.named(given), titles, texts, metadata))
+            return Index(self, store)
+        model = self if keep is None else self._cut(keep)
+        targets = [policies.taper.target for policies in (model.policies, *(task.policies for task in model.tasks.values()))]
         with atomic_folder(path, force=force) as folder:
-            self.save(folder / "model")
-            start, target = self.policies.choose().start, min(targets)
-            with IndexFolder.create(
-                folder, self.rotation, start=start, ladder=LADDER, target=target, keep=keep, storage=storage
-            ) as index:  # fmt: skip
-                index.write(of_vectors(given) if isinstance(given, Vectors) else given)
-        return self.open(IndexFolder(path))
+            model.save(folder / "model")
+            start, target = model.policies.choose().start, min(targets)
+            index = IndexFolder.create(
+                folder, self.rotation, start=start, ladder=LADDER, target=target, keep=keep, storage=storage, numbered=without_ids
+            )  # fmt: skip
+            with index:
+                index.write(given if isinstance(given, Source) else of_vectors(index.named(given), titles, texts, metadata))
+        return open_index(path)
+
+    def __repr__(self) -> str:
+        learned = "labels" if self.labelled else "no labels"
+        tasks = f", tasks {', '.join(self.tasks)}" if self.tasks else ""
+        target = f"target width {self.policies.taper.target}"
+        return f"AdaWidth({self.rotation.kind} rotation of {self.width} coordinates, {learned}, {target}{tasks})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p><pre>{escape(describe(self.record, self.width))}</pre>"
+
+    def _own(self, vectors: Any, ids: Iterable[Id] | None = None, name: str = "vectors") -> Vectors:
+        given = Vectors.of(vectors, ids, name=name)
+        if given.width != self.width:
+            raise DataError(f"{given.name}: {name} are {given.width} wide, the model {self.width}: use the model's own encoder")
+        return given
+
+    def _cut(self, keep: int) -> AdaWidth:
+        """The same model for documents of which `keep` coordinates are stored: its policies read no further."""
+        if not 1 <= keep <= self.width:
+            raise OptionError(f"keep {keep} is not between 1 and the encoder width {self.width}")
+        target = self.policies.taper.target
+        if keep < target:
+            log.warning("%d coordinates are kept of the %d that searches read to: answers are those of %d", keep, target, keep)
+        tasks = {name: replace(task, policies=task.policies.cut(keep)) for name, task in self.tasks.items()}
+        return replace(self, policies=self.policies.cut(keep), tasks=tasks)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Writes the model folder."""
@@ -187,17 +225,23 @@ class AdaWidth:
             raise ArtifactError(f"{path}: config.json and model.safetensors do not make a model ({error!r}): save it again") from None
 
 
-def open_index(path: str | Path, model: AdaWidth | None = None) -> Searcher:
-    """An index folder, ready to search with the model it was made with, or with another one of the same rotation."""
-    index = IndexFolder(path)
-    return (AdaWidth.load(index.path / "model") if model is None else model).open(index)
+def open_index(path: StrPath, model: AdaWidth | None = None, *, encoder: str | Encoder | None = None) -> Index:
+    """An index folder, ready to search with the model it was made with, or with another one of the same rotation.
+
+    `encoder` says where the encoder of texts is found, where that is not recorded or has changed. Opening loads compiled code,
+    half a second, that the first search would otherwise wait for.
+    """
+    store = IndexFolder(path)
+    index = Index(AdaWidth.load(store.path / "model") if model is None else model, store, encoder)
+    get_ready(index.model.policies.choose(coded=store.view.start), index.model.width)
+    return index
 
 
 def _taught(
-    data: Dataset | Vectors | Floats,
-    queries: Vectors | Floats | None,
-    qrels: QrelsLike | None,
-    dev: QrelsLike | None,
+    data: Any,
+    queries: Any,
+    qrels: QrelsLike,
+    dev: QrelsLike,
     labels: bool | None,
     seed: int,
 ) -> tuple[Learning, dict[str, Any]]:
@@ -211,7 +255,7 @@ def _taught(
 
 
 def _learning(
-    documents: Vectors, queries: Vectors | Floats | None, qrels: QrelsLike | None, dev: QrelsLike | None, labels: bool | None, seed: int
+    documents: Vectors, queries: Any, qrels: QrelsLike, dev: QrelsLike, labels: bool | None, seed: int
 ) -> Learning:
     """Train and dev queries from arrays; queries named by `dev` choose, all others teach."""
     if queries is None:
@@ -228,7 +272,7 @@ def _learning(
     parts = []
     for name, given in (("qrels", qrels), ("dev", dev)):
         if given is not None:
-            known = Qrels(given.grades if isinstance(given, Qrels) else given, name).known(vectors, documents)
+            known = Qrels.of(given, name).known(vectors, documents)
             rows = vectors.select([vectors.row_of[q] for q in known.grades])
             parts.append(Queries(rows, known.judged(rows, documents), np.full(len(rows), -1)))
     train, chosen = parts if len(parts) == 2 else held_out(parts[0], seed)

@@ -30,6 +30,11 @@ class Policy(Protocol):
         """The width at which every document is scanned."""
         ...
 
+    @property
+    def reach(self) -> int:
+        """The widest that it may read."""
+        ...
+
     def decide(self, stage: Stage) -> Decision:
         """What to read next."""
         ...

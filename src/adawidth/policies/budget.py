@@ -130,6 +130,11 @@ class Online:
         """The width at which every document is scanned."""
         return self._policy.start
 
+    @property
+    def reach(self) -> int:
+        """The widest that it may read."""
+        return self._policy.reach
+
     def decide(self, stage: Stage) -> Decision:
         """The family's decision, as far as the purse pays for it; a query that can't pay goes along without candidates."""
         if (stage.widths == self.start).all():

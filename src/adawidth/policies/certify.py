@@ -33,6 +33,11 @@ class Certify:
     k: int = 10
     name = "certify"
 
+    @property
+    def reach(self) -> int:
+        """The widest that it may read."""
+        return self.target
+
     @cached_property
     def ladder(self) -> tuple[int, ...]:
         """The widths at which a proof is tried."""

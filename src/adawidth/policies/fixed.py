@@ -22,6 +22,11 @@ class Fixed:
         if self.width < self.start:
             raise OptionError(f"width {self.width} is below the start width {self.start}: lower --start")
 
+    @property
+    def reach(self) -> int:
+        """The widest that it may read."""
+        return self.width
+
     def decide(self, stage: Stage) -> Decision:
         """On to the width, all candidates."""
         return Decision(stage.alive, np.full(len(stage), self.width, np.int64))

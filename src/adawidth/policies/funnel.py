@@ -29,6 +29,11 @@ class Funnel:
         """The width at which every document is scanned."""
         return self.steps[0][0]
 
+    @property
+    def reach(self) -> int:
+        """The widest that it may read."""
+        return self.target
+
     def decide(self, stage: Stage) -> Decision:
         """The best by prefix score go on (and those that equal the last of them)."""
         width = int(stage.widths[0])  # all queries go the same way

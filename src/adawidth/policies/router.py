@@ -80,6 +80,11 @@ class Router:
     price: float
     name = "router"
 
+    @property
+    def reach(self) -> int:
+        """The widest that it may read."""
+        return max(self.start, self.head.widths[-1])
+
     def decide(self, stage: Stage) -> Decision:
         """One step, from the start width to the width chosen."""
         if (stage.widths > self.start).any():
@@ -97,6 +102,11 @@ class Transductive:
     noise: float
     budget: float
     name = "router"
+
+    @property
+    def reach(self) -> int:
+        """The widest that it may read."""
+        return max(self.start, self.head.widths[-1])
 
     def decide(self, stage: Stage) -> Decision:
         """One step, from the start width to the width chosen."""

@@ -34,9 +34,13 @@ class Policies:
         width: int | None = None,
         start: int | None = None,
         k: int = 10,
+        coded: int | None = None,
         transductive: bool = False,
     ) -> Policy:
-        """One policy: the taper at quality .99 unless told otherwise; a `width` alone means fixed."""
+        """One policy: the taper at quality .99 unless told otherwise; a `width` alone means fixed.
+
+        `coded` is the width that an index finds candidates for, where policies start unless `start` says otherwise.
+        """
         name = policy or ("fixed" if width is not None else "taper")
         if name not in NAMES:
             raise OptionError(f"there is no policy {name!r}; there are {', '.join(NAMES)}")
@@ -44,12 +48,15 @@ class Policies:
             raise OptionError("give one of budget, quality and width")
         if budget is not None and not 1 <= budget <= self.width:
             raise OptionError(f"budget {budget:g} is not between 1 and the encoder width {self.width}")
-        if start is not None and not 1 <= start <= self.width:
-            raise OptionError(f"start width {start} is not between 1 and the encoder width {self.width}")
+        for what, value in (("start width", start), ("width", width)):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= self.width):
+                raise OptionError(f"{what} {value!r} is not a whole number between 1 and the encoder width {self.width}")
+        first = coded or min(64, self.width)
         if width is not None and name != "fixed":
             raise OptionError(f"width {width} goes with the policy fixed, not with {name}; {name} takes a budget or a quality")
         match name:
             case "taper":
+                start = coded if start is None and coded in self.taper.starts else start
                 return self.taper.policy(budget=budget, quality=quality, start=start, k=k)
             case "router":
                 if self.router is None:
@@ -58,19 +65,22 @@ class Policies:
             case "certify":
                 if budget is not None or quality is not None:
                     raise OptionError("certify proves its answers: it takes neither a budget nor a quality")
-                return Certify(start or min(64, self.width), self.width, k)
+                return Certify(first if start is None else start, self.width, k)
             case _:
-                return self._fixed(budget, quality, width, start)
+                return self._fixed(budget, quality, width, first if start is None else start)
 
-    def _fixed(self, budget: float | None, quality: float | None, width: int | None, start: int | None) -> Fixed:
+    def _fixed(self, budget: float | None, quality: float | None, width: int | None, start: int) -> Fixed:
         if quality is not None:
             width = self.taper.fixed_width(quality)
         elif budget is not None:
             width = int(budget)
-        width = width or self.width
-        if width > self.width:
-            raise OptionError(f"width {width} is above the encoder width {self.width}")
-        return Fixed(width, min(64, width) if start is None else start)
+        width = self.width if width is None else width
+        return Fixed(width, min(start, width))
+
+    def cut(self, keep: int) -> Policies:
+        """The same for documents of which `keep` coordinates are stored: nothing reads further."""
+        router = self.router if self.router is not None and self.router.widths[-1] <= keep else None
+        return Policies(self.width, self.taper.cut(keep), router)
 
     def config(self) -> dict[str, Any]:
         """What goes into config.json."""

@@ -32,6 +32,11 @@ class Calibration:
     beta: F64  # slope, one for each ladder width but the last
     sigma: F64  # noise per unit of t(q) t(d), likewise
 
+    def cut(self, keep: int) -> Calibration:
+        """The ladder up to `keep`."""
+        ladder = (*(width for width in self.ladder if width < keep), keep)
+        return Calibration(ladder, self.beta[: len(ladder) - 1], self.sigma[: len(ladder) - 1])
+
     @cached_property
     def bands(self) -> F64:
         """σ / (√2 β): half the width of the interval at z = 1 and t = 1; infinite where the slope is not positive."""
@@ -57,6 +62,11 @@ class Taper:
     def start(self) -> int:
         """The width at which every document is scanned."""
         return self.calibration.ladder[0]
+
+    @property
+    def reach(self) -> int:
+        """The widest that it may read."""
+        return self.calibration.ladder[-1]
 
     def decide(self, stage: Stage) -> Decision:
         """Survivors go on to the next ladder width; at the target width every query stops. All queries go the same way."""
@@ -168,6 +178,17 @@ class TaperModel:
         if budget is not None:
             return self._within(budget, choices, k)
         return self._keeping(DEFAULT_QUALITY if quality is None else quality, choices, k)
+
+    def cut(self, keep: int) -> TaperModel:
+        """The same with a target width of at most `keep`: what was measured for the wider one stands in."""
+        if keep >= self.target:
+            return self
+        places = [i for i, start in enumerate(self.starts) if start <= keep]
+        if not places:
+            raise OptionError(f"keep {keep} is below the start width {self.starts[0]}: keep at least that")
+        fixed = {width: value for width, value in self.fixed.items() if width <= keep}
+        calibrations = tuple(self.calibrations[i].cut(keep) for i in places)
+        return TaperModel(self.labelled, calibrations, tuple(self.curves[i] for i in places), fixed)
 
     def fixed_width(self, quality: float) -> int:
         """The smallest width up to the target that keeps the quality on dev without a policy."""

@@ -10,35 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import OptionError
 from ..hits import Hits, Read
 from ..types import F32, Rows
-from .backend import Backend
 from .state import Stage
 
 if TYPE_CHECKING:
     from ..policies import Policy
+    from .backend import Backend
 
 SHORTLIST = 500
 BATCH = 1_024  # queries carried through the stages together
 
 
-def answers(backend: Backend, queries: F32, policy: Policy, k: int, shortlist: int) -> Hits:
-    """The policy's answers for rotated queries, by compiled code where there is some for backend and policy."""
-    check_k(backend, k)
-    hits = backend.answer(queries, policy, k, min(max(shortlist, k), len(backend.documents)))
-    return by_stages(backend, queries, policy, k, shortlist=shortlist) if hits is None else hits
-
-
-def check_k(backend: Backend, k: int) -> None:
-    """Refuses a k that there are not enough documents for."""
-    if not 1 <= k <= len(backend.documents):
-        raise OptionError(f"k = {k} is not between 1 and the number of documents, {len(backend.documents)}")
-
-
 def exhaustive(backend: Backend, queries: F32, width: int, k: int, own: Rows | None = None) -> Hits:
     """Every document ranked at one width."""
-    stage = backend.search(queries, width, min(k, len(backend.documents)), own)
+    stage = backend.search(queries, width, min(k, len(backend)), own)
     return Hits(stage.candidates, stage.scores, np.full(len(queries), float(width)), backend.documents)
 
 
@@ -53,8 +39,7 @@ def by_stages(
     candidates: Rows | None = None,
 ) -> Hits:
     """The policy's answers for rotated queries. `candidates` (Q, C) replaces the scan: stage 1 then ranks those."""
-    check_k(backend, k)
-    shortlist = min(max(shortlist, k), len(backend.documents))
+    shortlist = min(max(shortlist, k), len(backend))
     done: list[Stage] = []
     for start in range(0, len(queries), BATCH):
         part = slice(start, start + BATCH)

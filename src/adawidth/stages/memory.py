@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ..data import BLOCK, Vectors
+from ..data import BLOCK, Document, Documents, Vectors
+from ..errors import DataError
+from ..filters import parse
+from ..formats.documents import Source
 from ..kernels.extend import extend
 from ..kernels.topk import top_k
 from ..rotation import Rotation
-from ..types import F32, I64, Mask, Rows, Widths
-from .backend import Backend, prefix_norms
+from ..types import F32, I64, Id, Mask, Rows, Widths
+from .backend import Backend, Store, Written, listed, prefix_norms
 from .state import Stage
 
 SCORES = 64_000_000  # at most this many scores are held at a time while scanning
@@ -20,21 +27,36 @@ SCORES = 64_000_000  # at most this many scores are held at a time while scannin
 class MemoryBackend(Backend):
     """Documents under a rotation, in memory. Safe for concurrent searches: nothing changes after it is made."""
 
-    def __init__(self, documents: Vectors, rotation: Rotation) -> None:
-        self._documents = documents
+    def __init__(self, source: Vectors, rotation: Rotation, documents: Documents | None = None) -> None:
+        self.source = source  # as the encoder gave them
+        self._documents = Documents(source.ids) if documents is None else documents
         self._rotation = rotation
-        self.rows = np.empty((len(documents), documents.width), np.float32)
-        for start, block in documents.blocks():
+        self._allowed: Mask | None = None  # (N,) rows that may be found; all of them if None
+        self.rows = np.empty((len(source), source.width), np.float32)
+        for start, block in source.blocks():
             rotation.apply(block, out=self.rows[start : start + len(block)])
-        self._copies, self._originals = twins(documents)
+        self._copies, self._originals = twins(source)
         self.rows[self._copies] = self.rows[self._originals]  # rounding must not order equal documents: their ids do
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
 
+    def __len__(self) -> int:
+        return len(self.rows) if self._allowed is None else int(self._allowed.sum())
+
     @property
-    def documents(self) -> Vectors:
-        """The documents' ids, in row order."""
+    def documents(self) -> Documents:
+        """The documents by row."""
         return self._documents
+
+    def restricted(self, allowed: Mask) -> MemoryBackend:
+        """The same with only these rows. (N,)"""
+        same = copy(self)
+        same._allowed = allowed
+        return same
+
+    def vectors(self, rows: Rows) -> F32:
+        """The documents in these rows, rotated. (n, D)"""
+        return np.asarray(self.rows[rows])
 
     @property
     def width(self) -> int:
@@ -72,12 +94,14 @@ class MemoryBackend(Backend):
         sums = np.empty((len(queries), k), np.float32)
         prefix = np.ascontiguousarray(self.rows[:, :width])  # (N, m)
         inverse = np.reciprocal(self.norms(width))
-        step = max(1, SCORES // len(self.rows))
+        step = max(1, SCORES // max(1, len(self.rows)))
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
             products = np.ascontiguousarray(queries[part, :width]) @ prefix.T  # (q, N)
             products[:, self._copies] = products[:, self._originals]
             scores = products * inverse
+            if self._allowed is not None:
+                scores[:, ~self._allowed] = -np.inf
             if own is not None:
                 masked = np.flatnonzero(own[part] >= 0)
                 scores[masked, own[part][masked]] = -np.inf
@@ -94,6 +118,104 @@ class MemoryBackend(Backend):
         self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32
     ) -> None:
         extend(queries, self.rows, candidates, keep, begin, end, sums)
+
+
+class _Known(Documents):
+    """Documents with what is known of them."""
+
+    def __init__(self, known: Sequence[Document]) -> None:
+        super().__init__([document.id for document in known])
+        self.known = known
+
+    def describe(self, rows: Iterable[int]) -> list[Document]:
+        return [self.known[row] for row in rows]
+
+
+class MemoryStore(Store):
+    """Documents in memory that can be changed. A change copies the rows: for many small ones, keep the index on disk."""
+
+    def __init__(self, rotation: Rotation, *, numbered: bool = False) -> None:
+        self._rotation = rotation
+        self._numbered = numbered
+        self._following = 0
+        self._changing = threading.Lock()
+        self._set(np.empty((0, rotation.width), np.float32), [])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_changing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _changing=threading.Lock())
+
+    @property
+    def view(self) -> MemoryBackend:
+        """The documents as they are now."""
+        return self._view
+
+    @property
+    def numbered(self) -> bool:
+        return self._numbered
+
+    @property
+    def following(self) -> int:
+        return self._following
+
+    def where(self, condition: str | Mapping[str, Any]) -> MemoryBackend:
+        wanted, view = parse(condition), self._view
+        met = [wanted.matches(document.metadata) for document in self._known]
+        return view.restricted(np.array(met, np.bool_))
+
+    def __contains__(self, identifier: object) -> bool:
+        return identifier in self._row_of
+
+    def rows_of(self, ids: Sequence[Id]) -> Rows:
+        missing = [name for name in ids if name not in self._row_of]
+        if missing:
+            raise DataError(f"there is no document {missing[0]!r}; {len(missing)} of {len(ids)} ids are not in the index")
+        return np.array([self._row_of[name] for name in ids], np.int64)
+
+    def ids(self) -> Iterator[Id]:
+        return iter(self._row_of)
+
+    def write(self, documents: Source, *, update: bool = False) -> Written:
+        batches = list(documents.batches())
+        known = [document for batch in batches for document in batch.documents]
+        values = np.concatenate([batch.vectors.all() for batch in batches]) if batches else np.empty((0, self._rotation.width), np.float32)
+        with self._changing:
+            replaced = [document.id for document in known if document.id in self._row_of]
+            if replaced and not update:
+                raise DataError(f"id {replaced[0]!r} is in the index already: use update, or remove it first")
+            keep = self._kept(replaced)
+            rows = np.concatenate([self._view.source.values[keep], values])
+            self._set(rows, [*(self._known[row] for row in keep.tolist()), *known])
+            self._following += len(known)
+        return Written(len(known) - len(replaced), len(replaced), len(self._known))
+
+    def remove(self, ids: Id | Iterable[Id]) -> int:
+        wanted = list(dict.fromkeys(listed(ids)))
+        with self._changing:
+            self.rows_of(wanted)
+            keep = self._kept(wanted)
+            self._set(np.asarray(self._view.source.values[keep]), [self._known[row] for row in keep.tolist()])
+        return len(wanted)
+
+    def facts(self) -> dict[str, Any]:
+        view = self._view
+        return {"kind": "index", "documents": len(view), "encoder_width": view.width, "width": view.width, "storage": "memory"}
+
+    def _kept(self, gone: Iterable[Id]) -> Rows:
+        """The rows of all documents but these."""
+        keep = np.ones(len(self._known), np.bool_)
+        keep[[self._row_of[name] for name in gone]] = False
+        return np.flatnonzero(keep)
+
+    def _set(self, rows: F32, known: Sequence[Document]) -> None:
+        self._known = known
+        self._row_of = {document.id: row for row, document in enumerate(known)}
+        if len(self._row_of) != len(known):
+            raise DataError("an id stands twice in what is added: ids must be unique")
+        documents = _Known(known)
+        self._view = MemoryBackend(Vectors(rows, documents.ids, "documents"), self._rotation, documents)
 
 
 def twins(documents: Vectors) -> tuple[Rows, Rows]:

@@ -45,7 +45,8 @@ class Stage:
     def read(self, start: int) -> Read:
         """What this has cost, after a scan at the start width."""
         count = (self.candidates >= 0).sum(axis=1)
-        return Read(count, self.coordinates, self.backend.bytes_read(start, self.coordinates))
+        rotated = np.full(len(self), self.queries.shape[1], np.int64)
+        return Read(count, self.coordinates, self.backend.bytes_read(start, self.coordinates), rotated)
 
     def ranked(self, k: int) -> tuple[Rows, F32]:
         """Rows and scores of the k best: those read furthest first, among them by score, then by id as trec_eval does."""

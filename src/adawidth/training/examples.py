@@ -86,7 +86,7 @@ def examples(
     parts = []
     for begin in range(0, max(len(queries), 1), BATCH):
         part = slice(begin, begin + BATCH)
-        first = index.search(queries[part], start, min(shortlist, len(index.documents)), None if own is None else own[part])
+        first = index.search(queries[part], start, min(shortlist, len(index)), None if own is None else own[part])
         tops, stage = [first.ranked(K)[0]], first
         for width in ladder[1:]:
             stage = index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))

@@ -74,7 +74,7 @@ def fit_taper(
         (asked, rows), judged = documents_as_queries(index), None
         calibration, calibration_own = asked[::2], rows[::2]
         dev, own = (asked[1::2], rows[1::2]) if len(asked) > 1 else (asked, rows)
-    depth = min(max(KS), len(index.documents))
+    depth = min(max(KS), len(index))
     widths = {*ladder_from(min((*starts, index.width)), index.width), target or index.width}
     rankings = {width: index.search(dev, width, depth, own).candidates for width in sorted(widths)}
     if target is None:

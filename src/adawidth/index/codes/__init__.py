@@ -4,9 +4,11 @@ which a query scans the nearest). faiss scans; what is stored are plain arrays, 
 
 from __future__ import annotations
 
+import faiss
 import numpy as np
 
 from ...errors import DataError
+from ...threads import cpus, openmp
 from .base import Block, Codes, kind
 from .flat import Flat
 from .int8 import Int8
@@ -34,7 +36,8 @@ def build(block: Block, storage: str, seed: int, bits: int = 4) -> Codes:
     """The codes of a block of unit-length prefixes; `auto` gives up lists that are of no use."""
     if block.ndim != 2 or block.dtype != np.float32:
         raise DataError(f"a block to code is float32 in two dimensions, found {block.dtype} in {block.ndim}")
-    built = chosen(storage, len(block)).build(block, seed, bits)
-    if storage == "auto" and isinstance(built, Lists) and built.share_scanned > WORTH:
-        return FourBit.build(block, seed, bits)
+    with openmp(faiss, cpus()):
+        built = chosen(storage, len(block)).build(block, seed, bits)
+        if storage == "auto" and isinstance(built, Lists) and built.share_scanned > WORTH:
+            return FourBit.build(block, seed, bits)
     return built

@@ -10,6 +10,7 @@ import faiss
 import numpy as np
 
 from ...errors import ArtifactError, DataError, OptionError
+from ...threads import openmp
 from ...types import F32, Array, Mask, Rows
 
 Block = F32  # (N, m), rows of unit length
@@ -70,7 +71,8 @@ class Codes(ABC):
             raise DataError(f"queries are {queries.shape[1]} wide, the codes {self.width}: cut both to the start width")
         queries = np.ascontiguousarray(queries, np.float32)
         if allowed is None:
-            return self._search(queries, k)
+            with openmp(faiss, 1):  # a batch is shared out by threads of our own; OpenMP's hang after a fork
+                return self._search(queries, k)
         if allowed.shape != (len(self),):
             raise DataError(f"the filter is for {allowed.shape[0]} rows, the codes are of {len(self)}")
         rows = np.flatnonzero(allowed)
@@ -78,7 +80,8 @@ class Codes(ABC):
             found = np.full((len(queries), k), -1, np.int64)
             found[:, : len(rows)] = rows
             return found
-        return self._search_among(queries, k, allowed, rows)
+        with openmp(faiss, 1):
+            return self._search_among(queries, k, allowed, rows)
 
     @abstractmethod
     def _search(self, queries: F32, k: int) -> Rows: ...

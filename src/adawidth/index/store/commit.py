@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ...data import Document
 from ...errors import AdaWidthError, ArtifactError, DataError, UnknownOutcomeError
-from ...formats import Document
 from ...types import I64
 from . import lock
 from .manifest import Manifest, checksum_of, packed, parts
@@ -46,7 +46,7 @@ class Change(Manifest):
     def insert(self, documents: Sequence[Document], *, update: bool = False) -> I64:
         """Adds documents and gives their numbers, which ascend. With `update` those of the same ids are removed, else refused."""
         head = self.head
-        known = self.numbers_of([document.id for document in documents]) if update else {}
+        known = self.numbers_of([str(document.id) for document in documents]) if update else {}
         self.remove([number for number in known.values() if number < self._before[0].following])
         rows = [_row(number, document) for number, document in enumerate(documents, head.following)]
         with self._told():
@@ -147,11 +147,11 @@ class Change(Manifest):
 
     def _twice(self, documents: Sequence[Document]) -> DataError:
         """Which id is there already: in the index, in an earlier batch of this change, or in this one."""
-        known = self.numbers_of([document.id for document in documents])
+        known = self.numbers_of([str(document.id) for document in documents])
         stood = next((name for name, number in known.items() if number < self._before[0].following), None)
         if stood is not None:
             return DataError(f"{self.path.parent}: id {stood!r} is in the index already: use update, or remove it first")
-        counts = Counter(document.id for document in documents)
+        counts = Counter(str(document.id) for document in documents)
         twice = next(name for name, number in known.items() if number < self.head.following or counts[name] > 1)
         return DataError(f"{self.path.parent}: id {twice!r} stands twice in what is added: ids must be unique")
 
@@ -226,13 +226,13 @@ def keep(file: Path) -> None:
 
 def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:
     """What is stored of a document."""
-    if not isinstance(document.id, str) or not document.id:
+    if not isinstance(document.id, str | int) or document.id == "":
         known = (document.title or document.text)[:40]
         raise DataError(f"a document, {known!r}, has an empty id, or one that is no text ({document.id!r}): give every document one")
     if not isinstance(document.metadata, Mapping):
         raise DataError(f"document {document.id!r}: metadata must be a dictionary, not {type(document.metadata).__name__}")
     try:
-        texts = (document.id, document.title, document.text, PLAIN(dict(document.metadata)))
+        texts = (str(document.id), document.title, document.text, PLAIN(dict(document.metadata)))
         checksum = checksum_of(number, *texts)
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"document {document.id!r}: title, text and metadata must be plain text and JSON: {error}") from None

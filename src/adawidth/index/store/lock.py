@@ -7,7 +7,6 @@ commit was written, its number as a doubt that the next writer has to settle.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -22,6 +21,10 @@ FILE = "lock"
 @contextmanager
 def held(folder: Path) -> Iterator[int]:
     """Holds the folder's lock, and gives its handle; refuses where another process, or another part of this one, holds it."""
+    try:
+        import fcntl  # Linux and macOS have it; without it everything but writing to an index works
+    except ImportError:
+        raise ArtifactError(f"{folder}: can't be locked on this system: write to an index on Linux") from None
     path = folder / FILE
     if not os.access(folder, os.W_OK):
         raise ArtifactError(f"{folder}: can't be written to: give this user the right to, or work on a snapshot")

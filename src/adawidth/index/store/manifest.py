@@ -22,8 +22,8 @@ from urllib.parse import quote
 
 import numpy as np
 
+from ...data import Document
 from ...errors import ArtifactError
-from ...formats import Document
 from ...types import I64
 from . import lock
 from .connection import FILE, bounded, connected, damaged, forked, told
@@ -65,6 +65,7 @@ class Settings:
     storage: str  # as asked for: auto, or a storage by name
     ladder: tuple[int, ...]  # widths whose lengths are stored, the last one is `width`
     model: Mapping[str, int]  # checksum of each file of the copied model
+    numbered: bool = False  # whether documents came without ids and are named by numbers
 
     def __post_init__(self) -> None:
         """Refuses what no index has: a manifest may come from anywhere."""
@@ -99,10 +100,6 @@ class Head:
         counts = (self.commit, self.following, self.documents, self.documents_sum, self.removed, self.removed_sum)
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("counts")
-
-    def same_documents(self, other: Head) -> bool:
-        """Whether both have the same documents."""
-        return (self.following, self.documents, self.documents_sum) == (other.following, other.documents, other.documents_sum)
 
     def with_documents(self, checksums: Collection[int]) -> Head:
         """With documents of these checksums more."""
@@ -222,14 +219,14 @@ class Manifest:
                 raise self.damaged(problem)
         self.check_documents()
 
-    def check_documents(self) -> None:
-        """Reads every document; refuses a damaged one, and one too many or too few."""
-        count = total = last = 0
+    def check_documents(self, since: int = 0) -> None:
+        """Reads every document from this number on; refuses a damaged one and, of all of them, one too many or too few."""
+        count, total, last = 0, 0, since
         while rows := self.query("SELECT * FROM documents WHERE number >= ? ORDER BY number LIMIT ?", (last, SOME)):
             for row in rows:
                 self._check_document(row)
             count, total, last = count + len(rows), total + sum(row[-1] for row in rows), rows[-1][0] + 1
-        if (count, total % WHOLE) != (self.head.documents, self.head.documents_sum):
+        if not since and (count, total % WHOLE) != (self.head.documents, self.head.documents_sum):
             raise self.damaged(f"{count} documents are not the {self.head.documents} that were written")
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -304,7 +301,8 @@ class Manifest:
     def _document(self, row: Sequence[Any]) -> Document:
         self._check_document(row)
         _, identifier, title, text, metadata, _ = row
-        return Document(identifier, title, text, json.loads(metadata))
+        name = int(identifier) if self.head.settings.numbered and identifier.isdecimal() else identifier
+        return Document(name, title, text, json.loads(metadata))
 
     def _check_document(self, row: Sequence[Any]) -> None:
         try:

@@ -1,0 +1,108 @@
+"""Folders made by released versions still open and answer as they did. tools/make_compat.py made them, and says how."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from adawidth import AdaWidth, AdaWidthError, open_index
+from adawidth.cli import app
+
+RELEASES = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.json"))
+STORAGES = ("flat", "int8", "pq4", "ivf")
+
+
+@pytest.fixture(params=RELEASES, ids=lambda path: path.name)
+def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of what a release made: opening an index may write to its folder."""
+    return Path(shutil.copytree(request.param, tmp_path / "release"))
+
+
+def expected(release: Path) -> dict[str, Any]:
+    """What the release answered."""
+    found: dict[str, Any] = json.loads((release / "expected.json").read_text(encoding="utf-8"))
+    return found
+
+
+def check(index: Any, queries: np.ndarray, wanted: list[dict[str, Any]]) -> None:
+    """The same ids and, but for rounding, the same scores."""
+    for answer in wanted:
+        hits = index.search(queries, k=5, **answer["options"])
+        assert [list(row) for row in hits.ids] == answer["ids"], answer["options"]
+        np.testing.assert_allclose(hits.scores, answer["scores"], atol=1e-3)
+
+
+def run(*arguments: str | Path) -> None:
+    """Runs a command, which must succeed."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+
+
+def damage(file: Path, how: str) -> None:
+    """Cuts a file in half, or changes a byte in the middle of it."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.write_bytes(data if how == "flipped" else data[: len(data) // 2])
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_an_index_answers_as_it_did(release: Path, storage: str) -> None:
+    wanted = expected(release)["indexes"][storage]
+    index = open_index(release / "indexes" / storage)
+    check(index, np.load(release / "queries-64.npy"), wanted["answers"])
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_an_index_is_whole_and_can_be_changed(release: Path, storage: str) -> None:
+    folder, queries = release / "indexes" / storage, np.load(release / "queries-64.npy")
+    full = expected(release)["indexes"][storage]["answers"][1]
+    gone = full["ids"][0][0]
+    run("info", folder, "--verify")
+    run("remove", folder, gone)
+    run("compact", folder)
+    hits = open_index(folder).search(queries, k=5, **full["options"])
+    for found, before in zip(hits.ids, full["ids"], strict=True):
+        left = [document for document in before if document != gone]
+        assert list(found)[: len(left)] == left
+        assert gone not in found
+
+
+def test_a_model_with_a_router_and_a_query_map_answers_as_it_did(release: Path) -> None:
+    documents = np.load(release / "documents-128.npy").astype(np.float32)
+    index = AdaWidth.load(release / "models" / "routed").index(documents)
+    check(index, np.load(release / "queries-128.npy"), expected(release)["routed"]["answers"])
+
+
+def test_a_model_searches_an_index_that_it_made(release: Path) -> None:
+    index = open_index(release / "indexes" / "pq4", AdaWidth.load(release / "models" / "pca"))
+    check(index, np.load(release / "queries-64.npy"), expected(release)["indexes"]["pq4"]["answers"])
+
+
+@pytest.mark.parametrize("how", ["halved", "flipped"])
+@pytest.mark.parametrize("file", ["config.json", "model.safetensors"])
+def test_a_damaged_model_is_refused(release: Path, file: str, how: str) -> None:
+    damage(release / "models" / "routed" / file, how)
+    with pytest.raises(AdaWidthError, match=file):
+        AdaWidth.load(release / "models" / "routed")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("file", ["manifest.sqlite", "*.segment", "model/config.json", "model/model.safetensors"])
+def test_a_damaged_index_is_refused(release: Path, storage: str, file: str) -> None:
+    folder = release / "indexes" / storage
+    damage(next(folder.glob(file)), "halved")
+    with pytest.raises(AdaWidthError, match=str(folder)):
+        open_index(folder)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_flipped_byte_of_a_segment_is_found(release: Path, storage: str) -> None:
+    folder = release / "indexes" / storage
+    damage(next(folder.glob("*.segment")), "flipped")
+    done = CliRunner().invoke(app, ["info", str(folder), "--verify"])
+    assert done.exit_code == 1
+    assert ".segment" in done.stderr
