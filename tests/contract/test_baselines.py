@@ -132,8 +132,8 @@ def test_without_labels_nothing_is_learned_again(untaught: str, collection: Data
 def test_dev_labels_teach_and_a_seed_gives_the_same(taught: str, collection: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks that see nothing but time pass take every descent at its end: dev labels can tell in the last learning alone."""
     clock = count()
-    for kind, judged in ((Ground, "evaluate"), (Masked, "worth")):
-        monkeypatch.setattr(kind, judged, lambda *settings, **more: float(next(clock)))
+    for kind, method in ((Ground, "evaluate"), (Masked, "score")):
+        monkeypatch.setattr(kind, method, lambda *settings, **more: float(next(clock)))
     learning, queries = collection.learning(), collection.split("test")
     judged = learning.dev.judged
     assert judged is not None

@@ -214,7 +214,11 @@ def tried(folder: Path, case: Case) -> dict[str, Any]:
     damaged = damage(path) if case["verb"] == "repair" else ""
     readers = [reader(path) for _ in range(case["readers"])]
     count, said = heard(child(lambda: act(path, case["verb"]))).split(" ", 1)
-    allowed = {"ok": [after(case["verb"])], "refused": [BEFORE]}.get(said.split()[0], [BEFORE, after(case["verb"])])
+    if "the change is written" in said:
+        said = f"ok, but {said}"
+    allowed = {"ok": [after(case["verb"])], "ok,": [after(case["verb"])], "refused": [BEFORE]}.get(
+        said.split()[0], [BEFORE, after(case["verb"])]
+    )
     problems = [said] if said.startswith("raw") else []
     for number, verb in enumerate(case["followers"]):
         answer = heard(child(lambda verb=verb, number=number: follow(path, verb, number))).split(" ", 1)[1]  # type: ignore[misc]

@@ -29,7 +29,7 @@ def made(seed: int, documents: int = 60, queries: int = 10, decay: float = 20.0,
 
 def exact(stage: Stage, width: int = WIDTH) -> np.ndarray:
     """Scores of all candidates at a width, in float64."""
-    rows = np.stack([np.asarray(stage.backend.documents.values, np.float64)[c] for c in stage.candidates])[..., :width]  # (Q, C, m)
+    rows = np.stack([np.asarray(stage.backend.source.values, np.float64)[c] for c in stage.candidates])[..., :width]  # (Q, C, m)
     queries = stage.queries[:, :width].astype(np.float64)
     scores = np.einsum("qd,qcd->qc", queries, rows)
     return scores / np.linalg.norm(rows, axis=2) / np.linalg.norm(queries, axis=1)[:, None]

@@ -224,24 +224,23 @@ class IndexFolder(Store):
                 if manifest.head.commit == now.manifest.head.commit:
                     now.manifest.renew(manifest)
                     return False
-            view = self._opened({segment.entry.name: segment for segment in now.segments})
-            if view.manifest.head.same_documents(now.manifest.head):
-                view.checked = now.checked
-            self._view = view
+            self._view = self._opened({segment.entry.name: segment for segment in now.segments})
         return True
 
     def _committed(self) -> None:
         """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
-        if self._view is None:
+        now = self._view
+        if now is None:
             settle(self.path)
             return
-        checked = self._view.checked  # of what is new, only the new documents are to be read
+        length, before = log_length(self.path), self._log
+        self._log = length
         try:
-            self.refresh()
-            self.view.checked = checked
-            length, former = log_length(self.path), self._log
-            self._log = length
-            for mode in ("FULL", "TRUNCATE") if length > former else ("PASSIVE",):
+            with self._opening:
+                self._view = self._opened({segment.entry.name: segment for segment in now.segments})
+                self._view.checked = now.checked  # of what is new, only the new documents are to be read
+            del now  # and with it, where no search goes on, the last need of the log before this commit
+            for mode in ("FULL", "TRUNCATE") if length > before else ("PASSIVE",):
                 settle(self.path, mode)
                 self.refresh()
         except AdaWidthError as error:  # the commit stands

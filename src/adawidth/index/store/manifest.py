@@ -101,10 +101,6 @@ class Head:
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("counts")
 
-    def same_documents(self, other: Head) -> bool:
-        """Whether both have the same documents."""
-        return (self.following, self.documents, self.documents_sum) == (other.following, other.documents, other.documents_sum)
-
     def with_documents(self, checksums: Collection[int]) -> Head:
         """With documents of these checksums more."""
         total = (self.documents_sum + sum(checksums)) % WHOLE
