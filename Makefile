@@ -34,7 +34,7 @@ lint: $(VENV)/.installed-dev
 # hours on a quiet machine; 9 GB of memory
 bench: $(VENV)/.installed-dev
 	$(INSTALL) hnswlib
-	for name in rescoring latency resident growth rivals first_query index_add crash busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in rescoring latency resident growth rivals first_query index_add crash faults busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 $(VENV)/.installed-demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

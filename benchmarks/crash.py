@@ -8,8 +8,8 @@ acknowledged: every document is there, once, with its own vector and title, and 
 at all. Each kill's writer is the next one's sweeper.
 
 Up to three readers look on: some stay at the commit they opened, some refresh, some open and close over and over again; what each of
-them sees must be whole. They are asked to end, or killed, or stay over the next writers. As long as they stay, SQLite may keep a dead
-writer's commit where no one sees it, and bring it back when all have ended: unless another commit was made, that is allowed.
+them sees must be whole. They are asked to end, or killed, or stay over the next writers. As long as one has the index open, SQLite may
+keep a dead writer's commit where no one sees it, and bring it back when all have ended: unless another was made, that is allowed.
 """
 
 import argparse
@@ -123,18 +123,21 @@ class Reader:
         self._process = os.fork()
         if not self._process:
             try:
-                os.write(say, f"{self._look(path, way, wait)}\n".encode())
+                os.write(say, f"{self._look(path, way, wait, say)}\n".encode())
             except BaseException as error:
                 os.write(say, f"{way}: {error!r}\n".encode())
             finally:
                 os._exit(0)
         os.close(wait)
         os.close(say)
+        self.stays = way != "come and go"
+        self._said = os.read(self._hear, 4_000).decode().removeprefix("ready\n")
 
     @staticmethod
-    def _look(path: Path, way: str, wait: int) -> int:
+    def _look(path: Path, way: str, wait: int, say: int) -> int:
         """Looks until told to end; how many times."""
         index, looks = IndexFolder(path), 0
+        os.write(say, b"ready\n")
         while True:
             whole(index)
             looks += 1
@@ -153,10 +156,10 @@ class Reader:
         else:
             os.write(self._tell, b"q")
         os.waitpid(self._process, 0)
-        said = os.read(self._hear, 4_000).decode().strip() if select.select([self._hear], [], [], 0)[0] else ""
+        with os.fdopen(self._hear) as pipe:
+            said = self._said + pipe.read()
         os.close(self._tell)
-        os.close(self._hear)
-        return said
+        return said.strip()
 
 
 def whole(index: IndexFolder) -> None:
@@ -198,7 +201,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("under way", "kept", "taken back", "readers")}
     calls = orphans = done_kills = looks = returned = 0
     readers: list[Reader] = []
-    hidden: State | None = None  # what a dead writer's commit would bring back
+    hidden: list[State] = []  # what dead writers' commits would bring back
     problems: list[str] = []
     while done_kills < kills and not problems:
         done_kills += 1
@@ -209,7 +212,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         for call in done:
             state = after(state, *planned(state, call), call)
         calls += len(done)
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 or not any(reader.stays for reader in readers):
             said = [reader.end(kill=rng.random() < 0.3) for reader in readers]
             problems += [f"kill {done_kills}: a reader: {one}" for one in said if one and not one.isdigit()]
             looks += sum(int(one) for one in said if one.isdigit())
@@ -222,8 +225,10 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         except (AssertionError, AdaWidthError) as error:
             problems.append(f"kill {done_kills}: {error}")
             break
-        allowed = [state] if hidden is None or done else [state, hidden]
-        wanted = None
+        if done:
+            hidden = []
+        returned += there in hidden and there != state
+        allowed, wanted = [state, *hidden], None
         if open_call is not None:
             verb, ids = planned(state, open_call)
             wanted = after(state, verb, ids, open_call)
@@ -233,11 +238,10 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
                 counts["kept" if there == wanted else "taken back"][verb] += 1
         if there not in allowed:
             problems.append(f"kill {done_kills}: {len(there)} documents, expected {' or '.join(str(len(one)) for one in allowed)}")
-        returned += hidden is not None and not done and there == hidden != state
-        if wanted is not None and there != wanted:
-            hidden = wanted
-        elif done or there != state:
-            hidden = None
+        if there != state or not readers:
+            hidden = []
+        elif wanted is not None:
+            hidden.append(wanted)
         state, first = there, first + len(done) + 10
     for reader in readers:
         reader.end(kill=True)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from adawidth.data import Document
 from adawidth.errors import DataError
-from adawidth.formats import Document
 from adawidth.index import IndexFolder
 from adawidth.index.store.commit import change
 from small_index import DOCUMENTS

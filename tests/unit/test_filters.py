@@ -13,7 +13,7 @@ from adawidth.errors import OptionError
 from adawidth.filters import parse
 from adawidth.index.store.commit import PLAIN
 
-METADATA = [
+METADATA: list[dict[str, Any]] = [
     {"lang": "en", "year": 2020, "open": True, "score": 0.5, "in": {"part": 1}, "it's": "o'clock"},
     {"lang": "de", "year": 2021, "open": False, "score": 1, "in": {"part": "1"}},
     {"lang": None, "year": "2020", "open": 1, "in": 7},

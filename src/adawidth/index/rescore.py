@@ -7,7 +7,6 @@ Everything that reaches an address is checked here first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ Prepared = tuple[Any, tuple[Any, ...], tuple[Any, ...]]  # kernel, rows, setting
 
 NO_BIAS = np.empty(0, np.float32)
 ONE, UNKNOWN = np.float32(1.0), np.float32(-1.0)  # squared lengths of queries
+MANY = 64  # policies whose settings are kept
 FEW = 8  # queries up to which each is rotated by itself, as far as it reads; more are rotated together
 
 
@@ -49,11 +49,15 @@ class Rescorer:
             raise DataError(f"there are {self._count} rows, but tie ranks of {len(ties)}")
         self._norms = norms
         self._table = (bases, firsts, self._width, np.ascontiguousarray(ties, np.int64))
-        self._prepared = lru_cache(maxsize=64)(self._kernel)
+        self._prepared: dict[Policy, Prepared] = {}  # a cache of the method would be a cycle, and keep files open
 
     def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int, shortlist: int) -> rescore.Found:
         """The k best of each query's candidates (rows, -1 where there are fewer) by the policy; the best `shortlist` count. (Q, C)"""
-        kernel, table, settings = self._prepared(policy)
+        prepared = self._prepared.get(policy)
+        if prepared is None:
+            prepared = self._kernel(policy)
+            self._prepared = {**(self._prepared if len(self._prepared) < MANY else {}), policy: prepared}
+        kernel, table, settings = prepared
         count, reach = len(queries), policy.reach
         if queries.values.shape[1] < max(self._width, reach) or len(candidates) != count or min(k, shortlist) < 1:
             shapes = f"queries {queries.values.shape}, candidates {candidates.shape}, k = {k}, shortlist {shortlist}"

@@ -12,6 +12,7 @@ from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
@@ -38,6 +39,8 @@ FILTERS = 32  # answers to filters that are kept
 
 class View(Backend):
     """An index folder at one commit. Safe for concurrent searches."""
+
+    _whole: View | None = None  # what a restricted one is part of
 
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
         self.manifest = manifest
@@ -94,6 +97,7 @@ class View(Backend):
         _ = self._rescorer if self.segments else None  # computed once, for all that is restricted
         restricted = copy(self)
         restricted._allowed, restricted._count = self._filters[key]
+        restricted._whole = self  # whose lengths the rescorer reads
         return restricted
 
     def vectors(self, rows: Rows) -> F32:
@@ -183,7 +187,8 @@ class View(Backend):
 
     @cached_property
     def _rescorer(self) -> Rescorer:
-        return Rescorer([segment.rows for segment in self.segments], self.norms, self.documents.tie_rank)
+        view = proxy(self)  # a cycle would keep files open, and SQLite's log from being reused, until garbage is collected
+        return Rescorer([segment.rows for segment in self.segments], lambda width: view.norms(width), self.documents.tie_rank)
 
     def _masks(self, allowed: Mask) -> list[Mask | None]:
         """Which rows of each segment may be found; none where all may."""
