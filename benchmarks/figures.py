@@ -1,6 +1,6 @@
 """The pictures of README and docs, drawn from results/*.json.
 
-    python benchmarks/figures.py                     (writes docs/figures/*.svg)
+python benchmarks/figures.py                     (writes docs/figures/*.svg)
 """
 
 import json

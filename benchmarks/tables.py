@@ -1,6 +1,6 @@
 """The tables of benchmarks/README.md, written from results/*.json.
 
-    python benchmarks/tables.py
+python benchmarks/tables.py
 """
 
 import json

@@ -12,9 +12,7 @@ CONFIDENCE = 0.95
 AT_ONCE = 4_000_000  # drawn numbers held at a time
 
 
-def paired_bootstrap(
-    a: F64, b: F64, samples: int = 10_000, seed: int = 0
-) -> tuple[float, float, float]:
+def paired_bootstrap(a: F64, b: F64, samples: int = 10_000, seed: int = 0) -> tuple[float, float, float]:
     """Mean of a - b over queries, and the ends of its 95 % interval when the queries are drawn again. (Q,), (Q,)"""
     return mean_interval([np.asarray(a, np.float64) - np.asarray(b, np.float64)], samples, seed)
 

@@ -6,9 +6,7 @@ from ..types import F32, I32, I64, U8
 
 
 @njit(cache=True, nogil=True)
-def count(
-    products: F32, sums: F32, inverse: F32, thresholds: F32, offsets: I64, bins: U8, counts: I32
-) -> None:
+def count(products: F32, sums: F32, inverse: F32, thresholds: F32, offsets: I64, bins: U8, counts: I32) -> None:
     """Extends the partial sums and counts, for every pair, the documents whose score reaches its threshold, in place.
 
     `products` (q, n) is added to `sums` (q, n); a score is a sum times `inverse` (n,), one over the prefix length. The pairs

@@ -114,9 +114,7 @@ class MemoryBackend(Backend):
         """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
         return (len(self.rows) * width + coordinates) * self.rows.itemsize
 
-    def _extend(
-        self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32
-    ) -> None:
+    def _extend(self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32) -> None:
         extend(queries, self.rows, candidates, keep, begin, end, sums)
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .backend import Backend
 
 
-
 @dataclass(frozen=True, eq=False)
 class Stage:
     """Candidates of Q queries, C each, at the widths they were read to. Columns keep their place from stage to stage."""

@@ -1,0 +1,101 @@
+"""Is a single query as fast as it was? The bundled collection on disk, this source against another one's, in turns.
+
+    python benchmarks/single_query.py --source ../before/src            (writes results/single_query.json)
+
+Each side is a process of its own that searches the same index one vector at a time. Blocks of queries take turns, so that whatever
+else the machine does falls on both. What counts is the ratio of the medians.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from adawidth import AdaWidth, bundled, load_dataset
+
+HERE = Path(__file__).parent
+ROUNDS, BLOCK = 60, 100
+WORKER = """
+import sys, time
+import numpy as np
+from adawidth import open_index
+index, queries = open_index(sys.argv[1]), np.load(sys.argv[2])
+for query in queries:
+    index.search(query)
+print("ready", flush=True)
+place = 0
+for line in sys.stdin:
+    times = []
+    for _ in range(int(line)):
+        query, place = queries[place % len(queries)], place + 1
+        begin = time.perf_counter()
+        index.search(query)
+        times.append(time.perf_counter() - begin)
+    print(sorted(times)[len(times) // 2], flush=True)
+"""
+
+
+def worker(source: Path, index: Path, queries: Path) -> subprocess.Popen[str]:
+    """A process that searches with this source's AdaWidth."""
+    environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", WORKER, str(index), str(queries)]
+    started = subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == "ready\n"
+    return started
+
+
+def asked(side: subprocess.Popen[str]) -> float:
+    """The median time of a block, in microseconds."""
+    assert side.stdin is not None
+    assert side.stdout is not None
+    side.stdin.write(f"{BLOCK}\n")
+    side.stdin.flush()
+    return 1e6 * float(side.stdout.readline())
+
+
+def main() -> None:
+    import numpy as np
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", type=Path, required=True, help="src folder of the AdaWidth to compare with")
+    parser.add_argument("--index", type=Path, help="index folder that both can open  [default: made by this one]")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "single_query.json")
+    options = parser.parse_args()
+    data = load_dataset(bundled.path())
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        np.save(home / "queries.npy", data.queries_of("test").all()[:200])
+        index = options.index or home / "index"
+        if options.index is None:
+            AdaWidth.fit(data, recipe="pca").index(data.documents, index).close()
+        sides = {
+            "before": worker(options.source, index, home / "queries.npy"),
+            "now": worker(HERE.parent / "src", index, home / "queries.npy"),
+        }
+        times: dict[str, list[float]] = {name: [] for name in sides}
+        for _ in range(ROUNDS):
+            for name, side in sides.items():
+                times[name].append(asked(side))
+        for side in sides.values():
+            side.kill()
+    median = {name: statistics.median(values) for name, values in times.items()}
+    result = {
+        "command": "python benchmarks/single_query.py --source ../before/src",
+        "documents": len(data.documents),
+        "width": data.documents.width,
+        "microseconds": {name: round(value, 1) for name, value in median.items()},
+        "ratio": round(median["now"] / median["before"], 3),
+    }
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
