@@ -142,7 +142,8 @@ def as_matrix(values: Any, name: str) -> Floats:
 
 def as_queries(values: Any, width: int) -> F32:
     """Queries as float32 of unit length, one per row; their own lengths change no ranking, so nothing is said of them. (n, D)"""
-    array = np.asarray(as_matrix(values, "queries"), np.float32)
+    plain = isinstance(values, np.ndarray) and values.dtype == np.float32 and values.ndim in (1, 2)
+    array = np.atleast_2d(values) if plain else np.asarray(as_matrix(values, "queries"), np.float32)
     if array.shape[1] != width:
         raise DataError(f"queries are {array.shape[1]} wide, the model {width}: use the encoder the model was fitted for")
     norms = np.sqrt(np.einsum("nd,nd->n", array, array))

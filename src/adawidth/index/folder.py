@@ -49,13 +49,13 @@ class IndexFolder(Store):
     """An index folder. One process at a time writes to it, any number search it; each sees the commit it opened or refreshed at."""
 
     path: Path
+    view: View
 
     def __init__(self, path: StrPath, *, searching: bool = True) -> None:
         """Opens the folder at its last commit, or only to write to it. Nothing in it is run, nothing outside of it is read."""
         self.path = Path(path)
         check_folder(self.path)
         self._opening = threading.RLock()
-        self._view: View | None = None
         self._log = 0  # length of SQLite's log after the last commit
         if searching:
             _ = self.view
@@ -67,15 +67,16 @@ class IndexFolder(Store):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["path"])  # type: ignore[misc]
 
-    @property
-    def view(self) -> View:
-        """The last commit that this object knows of."""
-        if self._view is None:
-            with self._opening:
-                if self._view is None:
-                    self._view = self._opened({})
-                    check_model(self.path, self._view.manifest.head.settings)
-        return self._view
+    def __getattr__(self, name: str) -> View:
+        """`view` is opened when it is first looked at."""
+        if name != "view" or "_opening" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with self._opening:
+            if "view" not in vars(self):
+                view = self._opened({})
+                check_model(self.path, view.manifest.head.settings)
+                self.view = view
+            return self.view
 
     def where(self, condition: str | Mapping[str, Any]) -> View:
         return self.view.where(condition)
@@ -117,8 +118,8 @@ class IndexFolder(Store):
 
     def close(self) -> None:
         """Ends it, and leaves the manifest in one file if no one else has it open."""
-        if self._view is not None:
-            self._view.manifest.close()
+        if self._seen is not None:
+            self._seen.close()
             settle(self.path)
 
     def __len__(self) -> int:
@@ -224,12 +225,12 @@ class IndexFolder(Store):
                 if manifest.head.commit == now.manifest.head.commit:
                     now.manifest.renew(manifest)
                     return False
-            self._view = self._opened({segment.entry.name: segment for segment in now.segments})
+            self.view = self._opened({segment.entry.name: segment for segment in now.segments})
         return True
 
     def _committed(self) -> None:
         """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
-        now = self._view
+        now: View | None = vars(self).get("view")
         if now is None:
             settle(self.path)
             return
@@ -237,8 +238,8 @@ class IndexFolder(Store):
         self._log = length
         try:
             with self._opening:
-                self._view = self._opened({segment.entry.name: segment for segment in now.segments})
-                self._view.checked = now.checked  # of what is new, only the new documents are to be read
+                self.view = self._opened({segment.entry.name: segment for segment in now.segments})
+                self.view.checked = now.checked  # of what is new, only the new documents are to be read
             del now  # and with it, where no search goes on, the last need of the log before this commit
             for mode in ("FULL", "TRUNCATE") if length > before else ("PASSIVE",):
                 settle(self.path, mode)
@@ -249,7 +250,7 @@ class IndexFolder(Store):
     @property
     def _seen(self) -> Manifest | None:
         """The commit that this object knows of, if any."""
-        return None if self._view is None else self._view.manifest
+        return self.view.manifest if "view" in vars(self) else None
 
     def ids(self) -> Iterator[Id]:
         view = self.view

@@ -20,7 +20,7 @@ from ..rotation import Rotated, Rotation
 from ..types import F16, F32, F64, I64, Rows
 
 Lengths = Callable[[int], F32]
-Prepared = tuple[Any, tuple[Any, ...], tuple[Any, ...]]  # kernel, rows, settings
+Prepared = tuple[Any, tuple[Any, ...], tuple[Any, ...], int]  # kernel, rows, settings, the widest read
 
 NO_BIAS = np.empty(0, np.float32)
 ONE, UNKNOWN = np.float32(1.0), np.float32(-1.0)  # squared lengths of queries
@@ -57,8 +57,8 @@ class Rescorer:
         if prepared is None:
             prepared = self._kernel(policy)
             self._prepared = {**(self._prepared if len(self._prepared) < MANY else {}), policy: prepared}
-        kernel, table, settings = prepared
-        count, reach = len(queries), policy.reach
+        kernel, table, settings, reach = prepared
+        count = len(queries.queries)
         if queries.values.shape[1] < max(self._width, reach) or len(candidates) != count or min(k, shortlist) < 1:
             shapes = f"queries {queries.values.shape}, candidates {candidates.shape}, k = {k}, shortlist {shortlist}"
             raise DataError(f"{shapes}: there must be as many of both, queries at least {self._width} wide, and the rest at least 1")
@@ -86,12 +86,12 @@ class Rescorer:
             lengths = np.ascontiguousarray(self._norms(int(ladder[-1])), np.float32)
             if lengths.shape != (self._count,):
                 raise DataError(f"there are {self._count} rows, but lengths of {len(lengths)}")
-            return rescore.taper, (*self._table, lengths), (ladder, bands, k)
+            return rescore.taper, (*self._table, lengths), (ladder, bands, k), policy.reach
         if isinstance(policy, Router) and fusible(policy):
             head, widths = policy.head, np.array(policy.head.widths, np.int64)
             self._check(np.array([policy.start, *widths[widths > policy.start]], np.int64))
             routes = (policy.start, widths, head.knots, np.ascontiguousarray(head.curves, np.float64), float(policy.price))
-            return rescore.route, self._table, (routes, tuple(head.trees.tensors().values()))
+            return rescore.route, self._table, (routes, tuple(head.trees.tensors().values())), policy.reach
         raise OptionError(f"the policy {policy.name} can't be compiled: use stages.loop.by_stages")
 
     def _check(self, widths: I64) -> None:

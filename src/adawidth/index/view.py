@@ -26,6 +26,7 @@ from ..policies import Policy
 from ..rotation import Rotated
 from ..stages import Backend, Stage
 from ..types import F32, I64, Mask, Rows, Widths
+from .codes.base import Codes
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
 from .store.manifest import Manifest
@@ -44,6 +45,7 @@ class View(Backend):
 
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
         self.manifest = manifest
+        self.start = manifest.head.settings.start
         self.segments = tuple(segments)
         for segment in segments:
             segment.check_widths(self.width, len(manifest.head.settings.ladder))
@@ -51,6 +53,7 @@ class View(Backend):
         self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
         self.documents_by_row = StoredDocuments(manifest, self.segments, self.firsts)
         self.checked = 0  # documents with numbers below this have been read and found sound
+        self._unchecked = True  # whether rows may be damaged that no one has read yet
         self._allowed = self._masks(self.alive)
         self._count = int(self.alive.sum())
         self._filters: OrderedDict[Filter, tuple[list[Mask | None], int]] = OrderedDict()  # the last used last
@@ -64,11 +67,6 @@ class View(Backend):
     def documents(self) -> StoredDocuments:
         """The documents by row; rows of removed documents count too."""
         return self.documents_by_row
-
-    @property
-    def start(self) -> int:
-        """The width that codes find candidates for."""
-        return self.manifest.head.settings.start
 
     @property
     def width(self) -> int:
@@ -121,7 +119,7 @@ class View(Backend):
         self._check(candidates)
         found = self._rescorer.answer(queries, candidates, policy, k, shortlist)
         count = np.minimum((candidates >= 0).sum(axis=1), shortlist)
-        read = Read(count, found.coordinates, self.bytes_read(policy.start, found.coordinates), queries.ready)
+        read = Read(count, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)
         return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
 
     def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
@@ -152,9 +150,14 @@ class View(Backend):
         return round(sum(segment.codes.scan_bytes for segment in self.segments))
 
     @cached_property
+    def _codes(self) -> list[tuple[Codes, int, int]]:
+        """What finds candidates in each segment, the width it codes, and its rows."""
+        return [(segment.codes, segment.codes.width, len(segment)) for segment in self.segments]
+
+    @cached_property
     def _coded_width(self) -> int:
         """Coordinates of a query that finding candidates takes."""
-        return max(segment.codes.width for segment in self.segments)
+        return max(width for _, width, _ in self._codes)
 
     def norms(self, width: int) -> F32:
         """Length of every document's prefix. (N,)"""
@@ -198,8 +201,8 @@ class View(Backend):
     def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
         """The k best documents of every segment by its codes, in any order, -1 where there are fewer. (Q, C)"""
         found = []
-        for segment, first, allowed in zip(self.segments, self.firsts, self._allowed, strict=False):
-            rows = segment.codes.search(queries[:, : segment.codes.width], min(k, len(segment)), allowed)
+        for (codes, width, count), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
+            rows = codes.search(queries[:, :width], min(k, count), allowed)
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
         candidates = found[0] if len(found) == 1 else np.concatenate([np.empty((len(queries), 0), np.int64), *found], axis=1)
         if own is not None:
@@ -247,8 +250,9 @@ class View(Backend):
         return taken
 
     def _check(self, candidates: Rows) -> None:
-        if not any(segment.unchecked for segment in self.segments):
+        if not self._unchecked:
             return
+        self._unchecked = any(segment.unchecked for segment in self.segments)
         rows = candidates[candidates >= 0]
         for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
             segment.check(rows[(rows >= first) & (rows < last)] - first if len(self.segments) > 1 else rows)

@@ -40,6 +40,7 @@ class Index:
     def __init__(self, model: AdaWidth, store: Store, encoder: str | Encoder | None = None, *, trust_encoder: bool = False) -> None:
         self.model = model
         self.store = store
+        self._encoder_width = model.width
         self._encoder = encoder
         self._trust_encoder = trust_encoder
         model.rotation.check_same(store.view.fingerprint, "this index" if store.path is None else str(store.path))
@@ -95,11 +96,11 @@ class Index:
         if not isinstance(offset, int) or offset < 0:
             raise OptionError(f"offset {offset!r} is not a whole number from 0 on")
         names, vectors = self._asked(queries, text)
-        mapped = self.model.task(task)
+        mapped = self.model.task(task) if task is not None or self.model.tasks else None
         policies, through = (self.model.policies, self.model.rotation) if mapped is None else (mapped.policies, mapped.query_map)
         view = self.store.view if where is None else self.store.where(where)
         chosen = _chosen(policies, policy, budget, quality, view.width if width == "full" else width, start, k + offset, view.start)
-        wanted = min(k + offset, len(self))
+        wanted = min(k + offset, len(view if where is None else self.store.view))
         if not wanted:
             return _nothing(len(vectors), names)
         rotated = Rotated(vectors, through)
@@ -208,10 +209,10 @@ class Index:
             texts = [text] if isinstance(text, str) else list(text)
             if not texts or not all(one.strip() for one in texts):
                 raise DataError("a query is empty: give some words")
-            return texts, as_queries(self.encoder.encode(texts, "query"), self.model.width)
+            return texts, as_queries(self.encoder.encode(texts, "query"), self._encoder_width)
         if isinstance(queries, Vectors):
-            return None if isinstance(queries.ids, range) else queries.ids, as_queries(queries.values, self.model.width)
-        return None, as_queries(queries, self.model.width)
+            return None if isinstance(queries.ids, range) else queries.ids, as_queries(queries.values, self._encoder_width)
+        return None, as_queries(queries, self._encoder_width)
 
     def _encoded(self, vectors: Any, texts: Sequence[str] | None) -> Any:
         """Vectors as given, or of the texts."""

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 class Backend(ABC):
     """Rotated documents, as one search sees them. Subclasses know where rows lie and how long their prefixes are."""
 
-    @property
-    def start(self) -> int | None:
-        """The width that finding candidates is made for; none where any width will do."""
-        return None
+    start: int | None = None  # the width that finding candidates is made for; none where any width will do
 
     @abstractmethod
     def __len__(self) -> int:
@@ -153,11 +150,7 @@ class Store(ABC):
     """Keeps documents and changes them. One process at a time changes a store; any number search it."""
 
     path: Path | None = None  # of the folder, where there is one
-
-    @property
-    @abstractmethod
-    def view(self) -> Backend:
-        """The documents as of the last change that this object knows of."""
+    view: Backend  # the documents as of the last change that this object knows of
 
     @abstractmethod
     def where(self, condition: str | Mapping[str, Any]) -> Backend:

@@ -132,6 +132,8 @@ class _Known(Documents):
 class MemoryStore(Store):
     """Documents in memory that can be changed. A change copies the rows: for many small ones, keep the index on disk."""
 
+    view: MemoryBackend
+
     def __init__(self, rotation: Rotation, *, numbered: bool = False) -> None:
         self._rotation = rotation
         self._numbered = numbered
@@ -146,11 +148,6 @@ class MemoryStore(Store):
         vars(self).update(state, _changing=threading.Lock())
 
     @property
-    def view(self) -> MemoryBackend:
-        """The documents as they are now."""
-        return self._view
-
-    @property
     def numbered(self) -> bool:
         return self._numbered
 
@@ -159,7 +156,7 @@ class MemoryStore(Store):
         return self._following
 
     def where(self, condition: str | Mapping[str, Any]) -> MemoryBackend:
-        wanted, view = parse(condition), self._view
+        wanted, view = parse(condition), self.view
         met = [wanted.matches(document.metadata) for document in self._known]
         return view.restricted(np.array(met, np.bool_))
 
@@ -184,7 +181,7 @@ class MemoryStore(Store):
             if replaced and not update:
                 raise DataError(f"id {replaced[0]!r} is in the index already: use update, or remove it first")
             keep = self._kept(replaced)
-            rows = np.concatenate([self._view.source.values[keep], values])
+            rows = np.concatenate([self.view.source.values[keep], values])
             self._set(rows, [*(self._known[row] for row in keep.tolist()), *known])
             self._following += len(known)
         return Written(len(known) - len(replaced), len(replaced), len(self._known))
@@ -194,11 +191,11 @@ class MemoryStore(Store):
         with self._changing:
             self.rows_of(wanted)
             keep = self._kept(wanted)
-            self._set(np.asarray(self._view.source.values[keep]), [self._known[row] for row in keep.tolist()])
+            self._set(np.asarray(self.view.source.values[keep]), [self._known[row] for row in keep.tolist()])
         return len(wanted)
 
     def facts(self) -> dict[str, Any]:
-        view = self._view
+        view = self.view
         return {"kind": "index", "documents": len(view), "encoder_width": view.width, "width": view.width, "storage": "memory"}
 
     def _kept(self, gone: Iterable[Id]) -> Rows:
@@ -213,7 +210,7 @@ class MemoryStore(Store):
         if len(self._row_of) != len(known):
             raise DataError("an id stands twice in what is added: ids must be unique")
         documents = _Known(known)
-        self._view = MemoryBackend(Vectors(rows, documents.ids, "documents"), self._rotation, documents)
+        self.view = MemoryBackend(Vectors(rows, documents.ids, "documents"), self._rotation, documents)
 
 
 def twins(documents: Vectors) -> tuple[Rows, Rows]:
