@@ -2,7 +2,7 @@
 
     python benchmarks/latency.py [--documents 200000 1000000] [--storages pq4 ivf] [--stretch 1]
 
-Single queries and batches of 256 take turns with faiss. Ours is all of `searcher.search`: checks, rotation, codes, taper. Recall is of
+Single queries and batches of 256 take turns with faiss. Ours is all of `index.search`: checks, rotation, codes, taper. Recall is of
 faiss' exact top 10; shortlist and quality are chosen on other queries, to keep a recall of .983 there.
 """
 

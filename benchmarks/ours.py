@@ -1,4 +1,4 @@
-"""An index folder over synthetic vectors, searched as a user does: `searcher.search(query)`, with settings chosen on other queries."""
+"""An index folder over synthetic vectors, searched as a user does: `index.search(query)`, with settings chosen on other queries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 import synthetic
 from adawidth import AdaWidth, Rotation, Vectors
-from adawidth.model import Searcher
 from adawidth.policies.select import Policies
 from adawidth.record import Record
 from adawidth.stages import MemoryBackend
@@ -33,25 +32,25 @@ def fitted(vectors: synthetic.Vectors) -> AdaWidth:
 
 
 class Ours:
-    """A searcher, and the smallest shortlist and lowest quality that keep a recall on the other queries."""
+    """An index, and the smallest shortlist and lowest quality that keep a recall on the other queries."""
 
     def __init__(self, folder: Path, vectors: synthetic.Vectors, storage: str, truth: np.ndarray, wanted: float) -> None:
         """`truth` is the exact answer to the other queries."""
         self.model = fitted(vectors)
         documents = Vectors(vectors.documents, [str(row) for row in range(len(vectors.documents))])
         began = time.process_time()
-        self.searcher: Searcher = self.model.index(documents, folder, storage=storage)
+        self.index = self.model.index(documents, folder, storage=storage)
         self.build_seconds = round(time.process_time() - began, 1)
-        self.codes = self.searcher.folder.view.segments[0].codes
+        self.codes = self.index.store.view.segments[0].codes
         self.disk_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / len(vectors.documents)
         self.shortlist, self.quality, self.chosen_recall = self._choose(vectors.others, truth, wanted)
 
     def __call__(self, queries: np.ndarray) -> np.ndarray:
-        return self.searcher.search(queries, K, quality=self.quality, shortlist=self.shortlist).rows
+        return self.index.search(queries, K, quality=self.quality, shortlist=self.shortlist).rows
 
     def facts(self, queries: np.ndarray, truth: np.ndarray) -> dict[str, object]:
         """What was chosen, and what it costs and keeps."""
-        hits = self.searcher.search(queries, K, quality=self.quality, shortlist=self.shortlist)
+        hits = self.index.search(queries, K, quality=self.quality, shortlist=self.shortlist)
         return {
             "storage": self.codes.storage, "scanned": round(getattr(self.codes, "share_scanned", 1.0), 3),
             "candidates": self.shortlist, "quality": self.quality, "recall": recall(hits.rows, truth),

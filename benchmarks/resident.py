@@ -50,8 +50,8 @@ def main() -> None:
             bytes_of = []
             for size in SIZES:
                 documents = Vectors(vectors.documents[:size], [str(row) for row in range(size)])
-                searcher = model.index(documents, folder / "index", storage=storage, force=True)
-                codes = searcher.folder.view.segments[0].codes.bytes_per_document
+                index = model.index(documents, folder / "index", storage=storage, force=True)
+                codes = index.store.view.segments[0].codes.bytes_per_document
                 bytes_of.append(held(folder / "index", folder / "queries.npy"))
             found[storage] = {"codes": codes, "resident": round((bytes_of[1] - bytes_of[0]) / (SIZES[1] - SIZES[0]), 1)}
     text = json.dumps(

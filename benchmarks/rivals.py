@@ -2,7 +2,7 @@
 
     python benchmarks/rivals.py [--documents 200000 1000000] [--ways hnswlib faiss_hnsw faiss_ivf faiss_panorama]
 
-Ours is all of `searcher.search` on an index folder. Every way has its knobs set on other queries, to the least at which it keeps a
+Ours is all of `index.search` on an index folder. Every way has its knobs set on other queries, to the least at which it keeps a
 recall@10 of .989 there, so as not to miss .98 on the queries that are timed, which are a little harder. Graphs are
 built with all threads; times are of one.
 """

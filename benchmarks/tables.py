@@ -204,7 +204,7 @@ def searching() -> str:
              round(row["bytes_per_document"]), row["disk_bytes_per_document"]]
             for row in latency["cells"].values()
         ]  # fmt: skip
-        parts += [f"`python benchmarks/latency.py`: width {latency['width']:,}, all of `searcher.search` on an index folder against faiss'"]
+        parts += [f"`python benchmarks/latency.py`: width {latency['width']:,}, all of `index.search` on an index folder against faiss'"]
         parts += [f"exact `IndexFlatIP` at full width; recall is of its answer, batches are of {latency['batch']}, bytes are of a document"]
         parts += ["(in memory: its codes).", "", table(head, rows), ""]
     if codes := result("codes"):

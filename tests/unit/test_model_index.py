@@ -237,3 +237,32 @@ def test_any_width_will_do(width: int, tmp_path: Path) -> None:
         hits = index.search(rows[:5], k=3)
         assert hits.mean_width == width
         np.testing.assert_allclose(hits.scores[:, 0], 1, atol=1e-3)
+
+
+def test_an_index_that_has_outgrown_its_model_says_so_and_can_be_calibrated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    few, many, queries = vectors(150), vectors(3_000, seed=7), vectors(200, seed=8)
+    model = AdaWidth.fit(few, queries[:60], recipe="pca")
+    index = model.index(few, tmp_path / "i")
+    assert "fitted on" not in caplog.text
+    index.add(many)
+    assert "the model was fitted on 150 documents, the index has 3150" in caplog.text
+    caplog.clear()
+    again = index.calibrate(queries[60:120])
+    assert again.model.record.documents == 3_150
+    again.model.save(tmp_path / "m")
+    opened = open_index(tmp_path / "i", AdaWidth.load(tmp_path / "m"))
+    assert "fitted on" not in caplog.text
+    exact = opened.search(queries[120:], width="full").rows
+    same = [
+        np.mean([len(set(a) & set(b)) / 10 for a, b in zip(exact, one.search(queries[120:]).rows, strict=True)]) for one in (opened, index)
+    ]
+    assert same[0] > 0.97
+    assert same[0] >= same[1] - 0.01
+
+
+def test_another_encoders_vectors_are_refused(index: Index) -> None:
+    others = unit(np.random.default_rng(3).standard_normal((50, D)).astype(np.float32))
+    with pytest.raises(DataError, match="these are another encoder's vectors"):
+        index.add(others, [f"x{i}" for i in range(50)])
+    index.add(vectors(50, seed=11), [f"y{i}" for i in range(50)])
+    assert len(index) == N + 50

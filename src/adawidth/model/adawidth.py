@@ -27,6 +27,7 @@ from ..stages import MemoryStore, Store
 from ..tasks import DEFAULT, TaskMap, check_name, pick, record_of, seen_of, stored_tasks
 from ..types import F32, Id, Recipe, Storage, StrPath
 from .card import describe
+from .drift import warn_if_grown
 from .index import Index
 
 if TYPE_CHECKING:
@@ -242,6 +243,7 @@ def open_index(path: StrPath, model: AdaWidth | None = None, *, encoder: str | E
     store = IndexFolder(path)
     index = Index(AdaWidth.load(store.path / "model") if model is None else model, store, encoder, trust_encoder=trust_encoder)
     get_ready(index.model.policies.choose(coded=store.view.start), index.model.width)
+    warn_if_grown(index.model, len(index))
     return index
 
 

@@ -20,6 +20,7 @@ from ..rotation import Rotated
 from ..stages import Store, Written
 from ..stages.loop import BATCH, SHORTLIST, joined
 from ..types import F32, Id, StrPath
+from .drift import calibrated, check_encoder, warn_if_grown
 
 if TYPE_CHECKING:
     from ..encoders import Encoder
@@ -128,7 +129,9 @@ class Index:
 
         Without ids documents are numbered, on from the highest number in the index.
         """
-        return self.store.add(self._encoded(vectors, texts), ids, titles=titles, texts=texts, metadata=metadata)
+        written = self.store.add(self._given(vectors, ids, texts), titles=titles, texts=texts, metadata=metadata)
+        warn_if_grown(self.model, written.documents)
+        return written
 
     def update(
         self,
@@ -140,7 +143,7 @@ class Index:
         metadata: Sequence[Mapping[str, Any]] | None = None,
     ) -> Written:
         """Like `add`, in place of the documents that have the same ids."""
-        return self.store.update(self._encoded(vectors, texts), ids, titles=titles, texts=texts, metadata=metadata)
+        return self.store.update(self._given(vectors, ids, texts), titles=titles, texts=texts, metadata=metadata)
 
     def write(self, documents: Source, *, update: bool = False) -> Written:
         """Adds or updates documents as they are read from files, batch by batch, in one commit (see formats.documents)."""
@@ -161,6 +164,13 @@ class Index:
     def vectors(self, ids: Iterable[Id]) -> F32:
         """These documents' vectors as they are kept: rotated, cut, on disk rounded to float16. (n, m)"""
         return self.store.vectors(ids)
+
+    def calibrate(self, queries: Any = None) -> Index:
+        """The same index with thresholds set for the documents it has now, without labels: by queries, or by documents in their place.
+
+        `index.calibrate().model.save(path)` keeps them, for `open_index(path_of_index, AdaWidth.load(path))`.
+        """
+        return self.with_model(calibrated(self, queries))
 
     def compact(self) -> bool:
         """Gives back what removed documents took on disk; False where there is nothing to do."""
@@ -214,11 +224,15 @@ class Index:
             return None if isinstance(queries.ids, range) else queries.ids, as_queries(queries.values, self._encoder_width)
         return None, as_queries(queries, self._encoder_width)
 
-    def _encoded(self, vectors: Any, texts: Sequence[str] | None) -> Any:
-        """Vectors as given, or of the texts."""
+    def _given(self, vectors: Any, ids: Iterable[Id] | None, texts: Sequence[str] | None) -> Vectors:
+        """Vectors as given, or of the texts, if they may be the index's own encoder's."""
         if vectors is None and texts is None:
             raise OptionError("give vectors, or texts for the encoder")
-        return self.encoder.encode(list(texts or ()), "document") if vectors is None else vectors
+        given = Vectors.of(self.encoder.encode(list(texts or ()), "document") if vectors is None else vectors, ids, name="documents")
+        if given.width != self._encoder_width:
+            raise DataError(f"documents are {given.width} wide, the model {self._encoder_width}: use the encoder the model was fitted for")
+        check_encoder(self.model, self.store.view, given)
+        return given
 
 
 @lru_cache(maxsize=64)
