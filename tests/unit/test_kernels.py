@@ -59,3 +59,9 @@ def test_extend_leaves_the_dropped_and_the_padding_alone() -> None:
     keep = np.array([[True, False, False]])
     extend(queries, rows, np.array([[2, 1, -1]]), keep, np.array([0]), np.array([32]), sums)
     assert sums.tolist() == [[37.0, 6.0, 7.0]]
+
+
+def test_top_of_nothing_is_nothing() -> None:
+    for k in (0, -3):
+        assert top_k(np.ones((2, 5), np.float32), np.arange(5), k).shape == (2, 0)
+    assert top_k(np.empty((2, 0), np.float32), np.empty(0, np.int64), 4).shape == (2, 0)

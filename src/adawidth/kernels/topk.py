@@ -34,8 +34,10 @@ def _sift_down(heap: I64, scores: F32, ranks: I64, place: int, size: int) -> Non
 def top_k(scores: F32, ranks: I64, k: int) -> I64:
     """Columns of the k best of every row, best first; equal scores by `ranks`. (Q, N) -> (Q, min(k, N))"""
     queries, n = scores.shape
-    k = min(k, n)
+    k = max(0, min(k, n))
     out = np.empty((queries, k), np.int64)
+    if k == 0:
+        return out
     for q in range(queries):
         row, heap = scores[q], out[q]
         for i in range(k):

@@ -102,8 +102,8 @@ class Index:
         view = self.store.view if where is None else self.store.where(where)
         chosen = _chosen(policies, policy, budget, quality, view.width if width == "full" else width, start, k + offset, view.start)
         wanted = min(k + offset, len(view if where is None else self.store.view))
-        if not wanted:
-            return _nothing(len(vectors), names)
+        if not len(view):
+            return _nothing((len(vectors), wanted), names)
         rotated = Rotated(vectors, through)
         size = min(BATCH, -(-len(vectors) // threads))
         if len(vectors) <= size:
@@ -248,6 +248,6 @@ def _check(**counts: int) -> None:
             raise OptionError(f"{name} {value!r} is not a whole number from 1 on")
 
 
-def _nothing(count: int, names: Sequence[Id] | None) -> Hits:
+def _nothing(shape: tuple[int, int], names: Sequence[Id] | None) -> Hits:
     """Answers of an index, or a filter, that leaves no documents."""
-    return Hits(np.empty((count, 0), np.int64), np.empty((count, 0), np.float32), np.zeros(count), None, None, names or ())
+    return Hits(np.full(shape, -1), np.full(shape, -np.inf, np.float32), np.zeros(shape[0]), None, None, names or ())

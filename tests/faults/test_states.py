@@ -1,0 +1,125 @@
+"""Random verbs over an index in memory and one on disk, against a plain dictionary: both always hold what the dictionary holds."""
+
+import pickle
+import shutil
+import tempfile
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from adawidth import AdaWidth, Index, open_index
+from adawidth.data import unit
+from adawidth.errors import DataError
+
+D = 40
+NAMES = [f"d{i}" for i in range(12)]
+VERSIONS = unit(np.random.default_rng(0).standard_normal((12, 6, D)).astype(np.float32))  # of every document
+MODEL = AdaWidth.fit(VERSIONS.reshape(-1, D), recipe="pca")
+SOME = st.lists(st.sampled_from(range(len(NAMES))), min_size=1, max_size=5, unique=True)
+
+
+class Verbs(RuleBasedStateMachine):
+    """`held` is what must be there: the version of each document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Path(tempfile.mkdtemp())
+        self.held: dict[str, int] = {"first": 0}
+        first = (VERSIONS[0, :1], ["first"])
+        self.memory = MODEL.index(first[0], ids=first[1], metadata=[{"version": 0}])
+        self.disk = MODEL.index(first[0], self.home / "i", ids=first[1], metadata=[{"version": 0}])
+        self.reader = open_index(self.home / "i")
+
+    def teardown(self) -> None:
+        for index in (self.disk, self.reader):
+            index.close()
+        shutil.rmtree(self.home)
+
+    @property
+    def both(self) -> tuple[Index, Index]:
+        return self.memory, self.disk
+
+    def written(self, verb: str, rows: list[int], version: int) -> None:
+        names = [NAMES[row] for row in rows]
+        for index in self.both:
+            getattr(index, verb)(VERSIONS[rows, version], names, metadata=[{"version": version} for _ in rows])
+        self.held |= dict.fromkeys(names, version)
+
+    @rule(rows=SOME, version=st.integers(0, 5))
+    def add(self, rows: list[int], version: int) -> None:
+        if any(NAMES[row] in self.held for row in rows):
+            for index in self.both:
+                with pytest.raises(DataError, match="already"):
+                    index.add(VERSIONS[rows, version], [NAMES[row] for row in rows])
+        else:
+            self.written("add", rows, version)
+
+    @rule(rows=SOME, version=st.integers(0, 5))
+    def update(self, rows: list[int], version: int) -> None:
+        self.written("update", rows, version)
+
+    @rule(rows=SOME)
+    def remove(self, rows: list[int]) -> None:
+        names = [NAMES[row] for row in rows]
+        for index in self.both:
+            if all(name in self.held for name in names):
+                index.remove(names)
+            else:
+                with pytest.raises(DataError, match="there is no document"):
+                    index.remove(names)
+        if all(name in self.held for name in names):
+            for name in names:
+                del self.held[name]
+
+    @rule()
+    def compact(self) -> None:
+        for index in self.both:
+            index.compact()
+
+    @rule()
+    def reopen(self) -> None:
+        self.disk.close()
+        self.disk = open_index(self.home / "i")
+
+    @rule()
+    def pickled(self) -> None:
+        self.memory = pickle.loads(pickle.dumps(self.memory))
+        self.disk = pickle.loads(pickle.dumps(self.disk))
+
+    @rule()
+    def refresh_a_reader(self) -> None:
+        self.reader.refresh()
+        assert set(self.reader) == set(self.held)
+
+    @rule(version=st.integers(0, 5))
+    def filtered(self, version: int) -> None:
+        wanted = {name for name, held in self.held.items() if held == version}
+        for index in self.both:
+            assert set(index.search(VERSIONS[1, 1], k=20, where={"version": version}).ids[0]) == wanted
+
+    @invariant()
+    def same_documents(self) -> None:
+        for index in self.both:
+            assert len(index) == len(self.held)
+            assert {str(document.id): document.metadata["version"] for document in index.documents()} == self.held
+
+    @precondition(lambda self: len(self.held) > 1)
+    @invariant()
+    def each_finds_itself(self) -> None:
+        names = [name for name in self.held if name != "first"]
+        queries = np.stack([VERSIONS[NAMES.index(name), self.held[name]] for name in names])
+        for index in self.both:
+            hits = index.search(queries, k=1, width="full")
+            np.testing.assert_allclose(hits.scores[:, 0], 1, atol=1e-3)
+            for name, found in zip(names, hits.ids, strict=True):
+                same = VERSIONS[NAMES.index(name), self.held[name]]
+                twin = VERSIONS[0, 0] if found[0] == "first" else VERSIONS[NAMES.index(str(found[0])), self.held[str(found[0])]]
+                np.testing.assert_allclose(twin, same, atol=1e-6)
+
+
+Verbs.TestCase.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+TestVerbs = Verbs.TestCase
