@@ -142,6 +142,7 @@ def as_matrix(values: Any, name: str) -> Floats:
 
 def as_queries(values: Any, width: int) -> F32:
     """Queries as float32 of unit length, one per row; their own lengths change no ranking, so nothing is said of them. (n, D)"""
+    values = values.values if isinstance(values, Vectors) else values
     plain = isinstance(values, np.ndarray) and values.dtype == np.float32 and values.ndim in (1, 2)
     array = np.atleast_2d(values) if plain else np.asarray(as_matrix(values, "queries"), np.float32)
     if array.shape[1] != width:

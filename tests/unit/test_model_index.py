@@ -266,3 +266,13 @@ def test_another_encoders_vectors_are_refused(index: Index) -> None:
         index.add(others, [f"x{i}" for i in range(50)])
     index.add(vectors(50, seed=11), [f"y{i}" for i in range(50)])
     assert len(index) == N + 50
+
+
+def test_a_number_names_a_document_as_a_string_too(model: AdaWidth, tmp_path: Path) -> None:
+    for index in (model.index(vectors(9)), model.index(vectors(9), tmp_path / "i")):
+        assert (3 in index, "3" in index, 9 in index, None in index) == (True, True, False, False)
+        assert index.get("3").id == index.get(3).id == 3
+        assert index.remove("3") == 1
+        assert list(index) == [0, 1, 2, 4, 5, 6, 7, 8]
+        index.add(vectors(1, seed=3))
+        assert 9 in index

@@ -101,8 +101,9 @@ class Index:
         policies, through = (self.model.policies, self.model.rotation) if mapped is None else (mapped.policies, mapped.query_map)
         view = self.store.view if where is None else self.store.where(where)
         chosen = _chosen(policies, policy, budget, quality, view.width if width == "full" else width, start, k + offset, view.start)
-        wanted = min(k + offset, len(view if where is None else self.store.view))
-        if not len(view):
+        count = len(view)
+        wanted = min(k + offset, count if where is None else len(self.store.view))
+        if not count:
             return _nothing((len(vectors), wanted), names)
         rotated = Rotated(vectors, through)
         size = min(BATCH, -(-len(vectors) // threads))
@@ -220,9 +221,8 @@ class Index:
             if not texts or not all(one.strip() for one in texts):
                 raise DataError("a query is empty: give some words")
             return texts, as_queries(self.encoder.encode(texts, "query"), self._encoder_width)
-        if isinstance(queries, Vectors):
-            return None if isinstance(queries.ids, range) else queries.ids, as_queries(queries.values, self._encoder_width)
-        return None, as_queries(queries, self._encoder_width)
+        named = isinstance(queries, Vectors) and not isinstance(queries.ids, range)
+        return queries.ids if named else None, as_queries(queries, self._encoder_width)
 
     def _given(self, vectors: Any, ids: Iterable[Id] | None, texts: Sequence[str] | None) -> Vectors:
         """Vectors as given, or of the texts, if they may be the index's own encoder's."""

@@ -161,23 +161,23 @@ class MemoryStore(Store):
         return view.restricted(np.array(met, np.bool_))
 
     def __contains__(self, identifier: object) -> bool:
-        return identifier in self._row_of
+        return isinstance(identifier, str | int) and str(identifier) in self._row_of
 
     def rows_of(self, ids: Sequence[Id]) -> Rows:
-        missing = [name for name in ids if name not in self._row_of]
+        missing = [name for name in ids if str(name) not in self._row_of]
         if missing:
             raise DataError(f"there is no document {missing[0]!r}; {len(missing)} of {len(ids)} ids are not in the index")
-        return np.array([self._row_of[name] for name in ids], np.int64)
+        return np.array([self._row_of[str(name)] for name in ids], np.int64)
 
     def ids(self) -> Iterator[Id]:
-        return iter(self._row_of)
+        return (document.id for document in self._known)
 
     def write(self, documents: Source, *, update: bool = False) -> Written:
         batches = list(documents.batches())
         known = [document for batch in batches for document in batch.documents]
         values = np.concatenate([batch.vectors.all() for batch in batches]) if batches else np.empty((0, self._rotation.width), np.float32)
         with self._changing:
-            replaced = [document.id for document in known if document.id in self._row_of]
+            replaced = [document.id for document in known if str(document.id) in self._row_of]
             if replaced and not update:
                 raise DataError(f"id {replaced[0]!r} is in the index already: use update, or remove it first")
             keep = self._kept(replaced)
@@ -187,7 +187,7 @@ class MemoryStore(Store):
         return Written(len(known) - len(replaced), len(replaced), len(self._known))
 
     def remove(self, ids: Id | Iterable[Id]) -> int:
-        wanted = list(dict.fromkeys(listed(ids)))
+        wanted = list(dict.fromkeys(map(str, listed(ids))))
         with self._changing:
             self.rows_of(wanted)
             keep = self._kept(wanted)
@@ -201,12 +201,12 @@ class MemoryStore(Store):
     def _kept(self, gone: Iterable[Id]) -> Rows:
         """The rows of all documents but these."""
         keep = np.ones(len(self._known), np.bool_)
-        keep[[self._row_of[name] for name in gone]] = False
+        keep[[self._row_of[str(name)] for name in gone]] = False
         return np.flatnonzero(keep)
 
     def _set(self, rows: F32, known: Sequence[Document]) -> None:
         self._known = known
-        self._row_of = {document.id: row for row, document in enumerate(known)}
+        self._row_of = {str(document.id): row for row, document in enumerate(known)}
         if len(self._row_of) != len(known):
             raise DataError("an id stands twice in what is added: ids must be unique")
         documents = _Known(known)
