@@ -68,7 +68,7 @@ def test_adsampling_in_one_step_is_exact(seed: int, documents: int, decay: float
 def test_adsampling_reads_what_its_loop_reads(epsilon: float) -> None:
     """Its authors' loop in plain Python over float64 distances: a heap of k, a test after every 32 coordinates."""
     stage, k, widths = shortlist(3, documents=60, decay=1e6), 5, []
-    rows = stage.backend.documents.values.astype(np.float64)
+    rows = stage.backend.source.values.astype(np.float64)
     for query, candidates in zip(stage.queries.astype(np.float64), stage.candidates, strict=True):
         heap, read = [INFINITE] * k, 0
         for candidate in candidates:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adawidth.data import Judged, Vectors
+from adawidth.data import Documents, Judged, Vectors
 from adawidth.errors import OptionError
 from adawidth.kernels.topk import top_k
 from adawidth.metrics import Measure, evaluate, parse_measures, tied_at_cut
@@ -29,7 +29,7 @@ def test_the_ideal_is_cut_where_the_ranking_is() -> None:
 
 def test_ties_go_to_the_greater_id() -> None:
     documents = Vectors(np.ones((3, 32), np.float32), ["10", "9", "a"])
-    rows = top_k(np.zeros((1, 3), np.float32), documents.tie_rank, 3)
+    rows = top_k(np.zeros((1, 3), np.float32), Documents(documents.ids).tie_rank, 3)
     assert [documents.ids[row] for row in rows[0]] == ["a", "9", "10"]
     assert value("RR@10", rows[0].tolist(), {0: 1}) == pytest.approx(1 / 3)
 

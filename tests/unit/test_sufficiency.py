@@ -115,7 +115,7 @@ def test_memory_stays_below_the_formula() -> None:
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"smallest": 500}, DataError, r"480 documents make 0 of the 3 corpus sizes .*at least 2000"),
+        ({"smallest": 500}, DataError, r"480 documents make 0 of the 3 corpus sizes .*have 2000 documents"),
         ({"smallest": 200}, DataError, r"480 documents make 2 of the 3"),
         ({"smallest": 2}, OptionError, "at least 5"),
         ({"depths": (10,)}, OptionError, r"at least 2 depths k of at most 12 .*found 1 among 10"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 import numpy as np
@@ -26,12 +26,14 @@ from ..policies import Policy
 from ..rotation import Rotated
 from ..stages import Backend, Stage
 from ..types import F32, I64, Mask, Rows, Widths
-from .codes.base import Codes
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
 from .store.manifest import Manifest
 from .store.segment import Segment
 from .store.segment_writer import inverse_norms
+
+if TYPE_CHECKING:
+    from .codes.base import Codes
 
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
 MORE = 16  # candidates beyond those wanted, as codes round otherwise than rows do, and for a query's own document
