@@ -148,7 +148,9 @@ class Index:
 
     def write(self, documents: Source, *, update: bool = False) -> Written:
         """Adds or updates documents as they are read from files, batch by batch, in one commit (see formats.documents)."""
-        return self.store.write(documents, update=update)
+        written = self.store.write(documents, update=update)
+        warn_if_grown(self.model, written.documents)
+        return written
 
     def remove(self, ids: Id | Iterable[Id]) -> int:
         """Removes documents, all or none: one id, or several; how many."""
