@@ -4,6 +4,8 @@ Fenced `python` blocks of a file run one after the other in one namespace, and t
 commands, all in a folder that holds a small dataset called scifact with an encoder minilm. A block below `<!-- not run -->` is left out.
 """
 
+import doctest
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -125,3 +127,10 @@ def test_help_names_things_as_a_person_would(name: str) -> None:
 def test_every_documented_command_exists() -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^## adawidth (\w+)$", text, re.MULTILINE)) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("module", ["adawidth.hits", "adawidth.model.adawidth", "adawidth.model.index"])
+def test_examples_in_docstrings_run(module: str) -> None:
+    done = doctest.testmod(importlib.import_module(module))
+    assert done.attempted > 0
+    assert done.failed == 0
