@@ -26,11 +26,11 @@ import numpy as np
 
 from ...data import Document
 from ...errors import AdaWidthError, ArtifactError, DataError, UnknownOutcomeError
+from ...formats.files import sync
 from ...types import I64
 from . import lock
 from .manifest import Manifest, checksum_of, packed, parts
 from .segment import NAME, Entry
-from .segment_writer import sync_folder
 
 ASIDE = "aside"  # where `repair` moves files that hold what it could not save
 PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -221,7 +221,7 @@ def keep(file: Path) -> None:
         copy = kept.with_suffix(".tmp")
         shutil.copyfile(file, copy)
         copy.rename(kept)
-    sync_folder(kept.parent)
+    sync(kept.parent)
 
 
 def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from ...data import BLOCK, unit
+from ...formats.files import sync
 from ...types import F16, F32, I64, Array
 from .segment import ALIGNED, CHECKED, MAGIC, Entry, Place
 
@@ -92,7 +93,7 @@ class SegmentWriter:
         self._write("places", places)
         self._file.flush()
         os.fsync(self._file.fileno())
-        sync_folder(self._folder)
+        sync(self._folder)
         return Entry(self.path.name, count, int(numbers[0]), int(numbers[-1]), self._file.tell(), built.storage, checks, self._places)
 
     def _write(self, name: str, array: Array) -> None:
@@ -117,15 +118,6 @@ def inverse_norms(rows: Array, ladder: Sequence[int]) -> F32:
     squares = np.square(rows[:, : ladder[-1]], dtype=np.float32)
     lengths = np.sqrt(np.cumsum(np.add.reduceat(squares, [0, *ladder[:-1]], axis=1, dtype=np.float64), axis=1))
     return np.asarray(1.0 / np.maximum(lengths, 1e-12), np.float32)
-
-
-def sync_folder(folder: Path) -> None:
-    """Waits until the disk has the folder's entries."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _parts(rows: Array) -> Iterator[Array]:
