@@ -201,7 +201,9 @@ def test_pickled_and_shared_by_threads(index: Index) -> None:
     expected = index.search(queries).ids
     again = pickle.loads(pickle.dumps(index))
     assert again.search(queries).ids == expected
-    assert pickle.loads(pickle.dumps(index.model)).index(vectors(N), ids=[f"d{i}" for i in range(N)]).search(queries).ids is not None
+    assert (
+        pickle.loads(pickle.dumps(index.model)).index(vectors(N)).search(queries).ids == index.model.index(vectors(N)).search(queries).ids
+    )
     with ThreadPoolExecutor(16) as pool:
         assert all(found == expected for found in pool.map(lambda _: index.search(queries).ids, range(32)))
     assert index.search(queries, threads=3).ids == expected
