@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -114,7 +115,7 @@ class Index:
             with ThreadPoolExecutor(threads) as pool:
                 hits = joined(list(pool.map(lambda part: view.answer(part, chosen, wanted, shortlist), parts)))
         if names is not None:
-            object.__setattr__(hits, "queries", names)
+            hits = replace(hits, queries=names)
         return hits.cut(offset, min_score) if offset or min_score is not None else hits
 
     def add(
@@ -128,7 +129,7 @@ class Index:
     ) -> Written:
         """Adds documents, all or none: vectors, or `texts` for the encoder, and what is known of each. Ids that are there are refused.
 
-        Without ids documents are numbered, on from the highest number in the index.
+        In an index whose documents came without ids, they are numbered on.
         """
         written = self.store.add(self._given(vectors, ids, texts), titles=titles, texts=texts, metadata=metadata)
         warn_if_grown(self.model, written.documents)
