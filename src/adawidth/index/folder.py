@@ -1,6 +1,6 @@
 """IndexFolder: an index folder, searched and changed. It survives what a machine does to it: see commit.py and docs/index.md.
 
-manifest.sqlite    which segments there are, what is removed, what documents say: one transaction a commit
+manifest.sqlite    which segments there are, what is removed, what documents say: one transaction per commit
 *.segment          rows, codes and lengths of documents; written once
 model/             a copy of the model that the index was made with
 lock               held by the one writer
@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from ..rotation import Rotation
 from ..stages import Store, Written
 from ..stages.backend import listed
 from ..stages.memory import twins
-from ..types import F16, Id, Rows, StrPath
+from ..types import F16, Id, Rows, Storage, StrPath
 from .store import lock
 from .store.commit import Change, change
 from .store.manifest import FILE, Manifest, Settings, log_length, settle
@@ -40,7 +40,7 @@ log = logging.getLogger("adawidth")
 
 MODEL = "model"
 INDEX = Kind("an index folder", f"{MODEL}/config.json", "format", FORMAT, (f"{FILE}*", "*.segment", lock.FILE, "aside"), lock=lock.held)
-STORAGES = ("auto", "flat", "int8", "pq4", "ivf")
+STORAGES = get_args(Storage)
 SEED = 0  # of the codes
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
 
