@@ -87,7 +87,7 @@ def main() -> None:
             side.kill()
     median = {name: statistics.median(values) for name, values in times.items()}
     result = {
-        "command": "python benchmarks/single_query.py --source ../before/src",
+        "command": f"python benchmarks/single_query.py --source ../before/src{' --index made-before.index' if options.index else ''}",
         "documents": len(data.documents),
         "width": data.documents.width,
         "microseconds": {name: round(value, 1) for name, value in median.items()},
