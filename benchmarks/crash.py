@@ -1,6 +1,6 @@
 """Does an index survive a writer that is killed anywhere?
 
-    python benchmarks/crash.py --kills 300            (writes results/crash.json)
+    python benchmarks/crash.py                        (writes results/crash.json)
 
 A writer adds, updates, removes and compacts at random, and says after every call that it has returned. It is killed with SIGKILL
 at a random moment, over and over again in one folder. After each kill the index is opened and compared with what was
@@ -246,7 +246,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
     for reader in readers:
         reader.end(kill=True)
     return {
-        "command": f"python benchmarks/crash.py --kills {kills}",
+        "command": f"python benchmarks/crash.py --kills {kills} --seed {seed}",
         "kills": done_kills,
         "acknowledged_calls": calls,
         "calls_under_way_when_killed": dict(counts["under way"]),
@@ -263,7 +263,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--kills", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "crash.json")
     options = parser.parse_args()

@@ -49,7 +49,7 @@ def fill(index: IndexFolder) -> None:
 
 def kept(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
     """What an index keeps of an encoder's vectors."""
-    return ROTATION.apply(values, width).astype(np.float16).astype(np.float32)
+    return ROTATION.stored(unit(values), width).astype(np.float32)
 
 
 def head_of(folder: Path) -> dict[str, Any]:
@@ -58,9 +58,10 @@ def head_of(folder: Path) -> dict[str, Any]:
         return json.loads(db.execute("SELECT value FROM head").fetchone()[0])
 
 
-def write_head(folder: Path, head: dict[str, Any]) -> None:
-    """Another head for a manifest, with a right checksum."""
+def write_head(folder: Path, head: dict[str, Any] | str) -> None:
+    """Another head for a manifest, as an object or as text, with a right checksum."""
     with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
-        text, segments = json.dumps(head), [row[0] for row in db.execute("SELECT value FROM segments ORDER BY name")]
+        text = head if isinstance(head, str) else json.dumps(head)
+        segments = [row[0] for row in db.execute("SELECT value FROM segments ORDER BY name")]
         db.execute("UPDATE head SET value = ?, checksum = ?", (text, zlib.crc32("\0".join([text, *segments]).encode())))
         db.commit()

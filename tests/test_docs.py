@@ -6,18 +6,23 @@ commands, all in a folder that holds a small dataset called scifact with an enco
 
 import doctest
 import importlib
+import inspect
+import io
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from runpy import run_path
+from types import FunctionType
 
 import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import adawidth
 from adawidth import bundled, load_dataset
 from adawidth.cli.app import app
 from adawidth.data import Dataset, Qrels, Vectors
@@ -129,8 +134,64 @@ def test_every_documented_command_exists() -> None:
     assert set(re.findall(r"^## adawidth (\w+)$", text, re.MULTILINE)) == set(COMMANDS)
 
 
-@pytest.mark.parametrize("module", ["adawidth.hits", "adawidth.model.adawidth", "adawidth.model.index"])
-def test_examples_in_docstrings_run(module: str) -> None:
-    done = doctest.testmod(importlib.import_module(module))
-    assert done.attempted > 0
-    assert done.failed == 0
+NO_EXAMPLE = {"UnknownOutcomeError": "takes a disk that fails", "connect": "takes an engine that runs: docs/engines.md"}
+
+
+def public() -> Iterator[tuple[str, object, str]]:
+    """(name, function or class, docstring of the class that its examples continue) of everything public."""
+    for module in (adawidth, bundled):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if callable(found):
+                yield name, found, ""
+            if inspect.isclass(found):
+                for inner, member in vars(found).items():
+                    if not inner.startswith("_") and isinstance(member, FunctionType | classmethod | staticmethod):
+                        yield f"{name}.{inner}", getattr(found, inner), inspect.getdoc(found) or ""
+
+
+@pytest.mark.usefixtures("_short_runs")
+@pytest.mark.parametrize(("name", "found", "before"), [pytest.param(*one, id=one[0]) for one in public() if one[0] not in NO_EXAMPLE])
+def test_every_public_name_has_an_example_that_runs(
+    name: str, found: object, before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A method's example continues that of its class."""
+    monkeypatch.chdir(tmp_path)
+    own = inspect.getdoc(found) or ""
+    assert ">>>" in own, f"{name} has no example"
+    home = importlib.import_module(found.__module__)
+    examples = doctest.DocTestParser().get_doctest(f"{before}\n\n{own}", dict(vars(home)), name, home.__file__, 0)
+    said = io.StringIO()
+    doctest.DocTestRunner().run(examples, out=said.write)
+    assert not said.getvalue()
+
+
+def test_every_public_property_says_what_it_is() -> None:
+    classes = [getattr(adawidth, name) for name in adawidth.__all__ if inspect.isclass(getattr(adawidth, name))]
+    read = [(one, name, member) for one in classes for name, member in vars(one).items() if isinstance(member, property | cached_property)]
+    assert len(read) > 10
+    assert [f"{one.__name__}.{name}" for one, name, member in read if not name.startswith("_") and not member.__doc__] == []
+
+
+def test_public_results_have_short_reprs() -> None:
+    data = load_dataset(bundled.path())
+    model = adawidth.AdaWidth.fit(data.documents.select(range(100)), recipe="identity")
+    law = adawidth.WidthLaw.fit(data, quantile=0.5, queries=100)
+    results = [adawidth.evaluate(model, data, widths=[32]), adawidth.compare(data, ["truncation"], widths=[32]), law, law.required]
+    for shown in map(repr, [*results, data.split("test"), data.split("test").judged]):
+        assert len(shown) < 300
+        assert "array" not in shown
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "index.md").read_text()
+    section = text.partition("## What is promised")[2].partition("Not promised:")[0]
+    promises = section.split("\n- **")[1:]
+    assert len(promises) > 6
+    for promise in promises:
+        named = re.findall(r"([\w/]+\.py)::(\w+)", promise)
+        assert named, promise[:60]
+        for file, test in named:
+            assert re.search(rf"^(def {test}\(|{test} = )", (ROOT / "tests" / file).read_text(), re.MULTILINE), f"{file}::{test}"
+        for script in re.findall(r"benchmarks/\w+\.py", promise):
+            assert (ROOT / script).exists(), script

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .evaluation.evaluate import evaluate
     from .formats import load_dataset
     from .hits import Answer, Hit, Hits
-    from .model import AdaWidth, Index, open_index
+    from .model import AdaWidth, Index, connect, open_index
     from .rotation import Rotation
     from .sufficiency import WidthLaw
 
@@ -31,6 +31,7 @@ __all__ = [
     "WidthLaw",
     "__version__",
     "compare",
+    "connect",
     "evaluate",
     "load_dataset",
     "open_index",
@@ -51,6 +52,7 @@ _HOME = {
     "Vectors": "data",
     "WidthLaw": "sufficiency",
     "compare": "evaluation",
+    "connect": "model",
     "evaluate": "evaluation",
     "load_dataset": "formats",
     "open_index": "model",

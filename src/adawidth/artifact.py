@@ -48,7 +48,7 @@ def write_model(path: str | Path, config: Config, tensors: Mapping[str, Array], 
 
 
 def read_model(path: str | Path) -> tuple[Config, Tensors]:
-    """What `write_model` wrote, checked: the kind of folder, its version and the checksums. The card is people's: it may be changed."""
+    """What `write_model` wrote, checked: the kind of folder, its version and the checksums. The card may be edited."""
     folder = Path(path)
     if not folder.is_dir():
         raise ArtifactError(f"{folder}: no such model folder; make one with `adawidth fit … --out {folder.name}`")
@@ -62,6 +62,12 @@ def read_model(path: str | Path) -> tuple[Config, Tensors]:
         return config, load(packed)
     except Exception as error:  # the library's own kind, KeyError for a dtype that NumPy lacks, and others
         raise ArtifactError(f"{file}: not a safetensors file of NumPy's types ({error!r}): save the model again") from None
+
+
+def limits(folder: Path) -> dict[str, int]:
+    """Bytes that each file of a model folder can have at most."""
+    config = _config(folder / CONFIG, _read(folder / CONFIG, LARGEST_CONFIG, {}))
+    return {CONFIG: LARGEST_CONFIG, CARD: LARGEST_CONFIG, SUMS: MB, WEIGHTS: _most(folder, config)}
 
 
 def stored_rotation(config: Config, tensors: Mapping[str, Array]) -> Rotation:
@@ -114,7 +120,7 @@ def _config(file: Path, content: bytes) -> Config:
 
 
 def _most(folder: Path, config: Config) -> int:
-    """Bytes that the arrays of a model can have: a square matrix for the rotation and for each task, and what is beside them."""
+    """The most bytes that a model's arrays can have: a square matrix for the rotation and for each task, and smaller arrays."""
     width, tasks = config.get("width", WIDEST), config.get("tasks", [])
     if type(width) is not int or not 1 <= width <= WIDEST:
         found = ascii(width)[:20]

@@ -1,6 +1,6 @@
-"""What can go wrong, as few kinds as a caller can tell apart.
+"""What can go wrong: only the kinds that a caller may want to tell apart.
 
-Every message is one line that names the place, both numbers that disagree and the way out.
+Every message is one line that names the file, row or id, both numbers that disagree, and the way out.
 """
 
 from importlib.util import find_spec
@@ -12,11 +12,26 @@ EXTRAS = {
     "pyarrow": "parquet",
     "sentence_transformers": "encode",
     "wordllama": "encode",
+    "psycopg": "pgvector",
+    "pymilvus": "milvus",
+    "qdrant_client": "qdrant",
+    "qdrant_edge": "qdrant-edge",
+    "lancedb": "lancedb",
+    "ray": "ray",
+    "lance": "ray",
 }  # package -> the extra that brings it
 
 
 class AdaWidthError(Exception):
-    """Base of all errors that AdaWidth raises on purpose; the command prints its text and exits with 1."""
+    """Base of all errors that AdaWidth raises on purpose; a command prints the message and exits with 1.
+
+    >>> from adawidth import load_dataset
+    >>> try:
+    ...     load_dataset("nowhere")
+    ... except AdaWidthError as error:
+    ...     print(error)
+    nowhere: there is no such folder: give a dataset folder, which holds embeddings/<encoder>/corpus.npy
+    """
 
 
 class DataError(AdaWidthError):
@@ -32,7 +47,11 @@ class ArtifactError(AdaWidthError):
 
 
 class UnknownOutcomeError(AdaWidthError):
-    """Whether a change to an index was written is not known: the disk failed while it took it."""
+    """The disk failed during a commit, and whether it was written can't be found out. Open the index again to see."""
+
+
+class EngineError(AdaWidthError):
+    """An engine that can't be reached, or refuses; the message has its address without the password."""
 
 
 class LeakError(AdaWidthError):
@@ -40,14 +59,14 @@ class LeakError(AdaWidthError):
 
 
 class OptionalDependencyError(AdaWidthError, ImportError):
-    """A package that only some users need is not installed; the message carries the pip line that mends it."""
+    """A package that only some users need is not installed; the message has the pip command that installs it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"this needs the package {package}, which is not installed: pip install 'adawidth[{extra}]'")
 
 
 def need(*packages: str) -> None:
-    """Refuses, before any work is done, to go on without these packages."""
+    """Raises, before any work is done, if one of these packages is missing."""
     for package in packages:
         if find_spec(package) is None:
             raise OptionalDependencyError(package, EXTRAS[package])

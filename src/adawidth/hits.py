@@ -17,8 +17,8 @@ SHOWN = 10  # answers, and hits of an answer, in a repr
 
 
 class Read(NamedTuple):
-    """What each query has read: candidates, their coordinates, bytes of the scan and the candidates, and coordinates of the query
-    itself that were rotated. (queries,) each"""
+    """What each query cost: candidates read, coordinates read of them, bytes of scan and candidates, coordinates of the query
+    that were rotated. (queries,) each"""
 
     candidates: I64
     coordinates: I64
@@ -46,7 +46,11 @@ class Hit:
         yield self.score
 
     def to_dict(self) -> dict[str, Any]:
-        """Id and score, and title, text and metadata where there are any."""
+        """Id and score, and title, text and metadata where there are any.
+
+        >>> Hit("d7", 0.5, title="Umbrella").to_dict()
+        {'id': 'd7', 'score': 0.5, 'title': 'Umbrella'}
+        """
         known = {"title": self.title, "text": self.text, "metadata": dict(self.metadata)}
         return {"id": self.id, "score": self.score, **{name: value for name, value in known.items() if value}}
 
@@ -75,7 +79,11 @@ class Answer(Sequence[Hit]):
         return len(self._hits)
 
     def to_dict(self) -> dict[str, Any]:
-        """As `search --json` prints it."""
+        """As `search --json` prints it.
+
+        >>> answer[:1].to_dict()
+        {'query': '', 'mean_width': 48.0, 'hits': [{'id': 'a', 'score': 0.9}]}
+        """
         return {"query": self.query, "mean_width": self.mean_width, "hits": [hit.to_dict() for hit in self._hits]}
 
     def __repr__(self) -> str:
@@ -85,7 +93,13 @@ class Answer(Sequence[Hit]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hits(Sequence[Answer]):
-    """Answers to a batch of queries: a sequence of one Answer per query, and the same as arrays."""
+    """Answers to a batch of queries: a sequence of one Answer per query, and the same as arrays.
+
+    >>> documents = Documents(["a", "b", "c"])
+    >>> hits = Hits(np.array([[2, 0]]), np.array([[0.9, 0.4]], np.float32), np.array([48.0]), documents, queries=["q1"])
+    >>> hits[0][0].id, hits.ids, hits.mean_width
+    ('c', [['c', 'a']], 48.0)
+    """
 
     rows: Rows  # (queries, k) of documents, best first; -1 where there are fewer than k
     scores: F32  # (queries, k)
@@ -124,11 +138,19 @@ class Hits(Sequence[Answer]):
         return [[ids[row] for row in ranked if row >= 0] for ranked in self.rows.tolist()]
 
     def top(self, k: int) -> Self:
-        """The first k of every answer."""
+        """The first k of every answer.
+
+        >>> hits.top(1).ids
+        [['c']]
+        """
         return replace(self, rows=self.rows[:, :k], scores=self.scores[:, :k])
 
     def cut(self, offset: int, min_score: float | None) -> Hits:
-        """Without the first `offset` of every answer, and without scores below `min_score`."""
+        """Without the first `offset` of every answer, and without scores below `min_score`.
+
+        >>> hits.cut(0, 0.5).ids
+        [['c']]
+        """
         rows, scores = self.rows[:, offset:], self.scores[:, offset:]
         if min_score is not None:
             low = ~(scores >= min_score)
@@ -136,11 +158,19 @@ class Hits(Sequence[Answer]):
         return replace(self, rows=rows, scores=scores)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dictionary per query: query, mean_width and hits."""
+        """One dictionary per query: query, mean_width and hits.
+
+        >>> hits.to_dicts()[0]["query"]
+        'q1'
+        """
         return [answer.to_dict() for answer in self]
 
     def to_pandas(self) -> Any:
-        """A data frame with one row per hit: query, rank, id, score, title, text, metadata."""
+        """A data frame with one row per hit: query, rank, id, score, title, text, metadata.
+
+        >>> hits.to_pandas()["id"].to_list()
+        ['c', 'a']
+        """
         from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]
 
         columns = ("query", "rank", "id", "score", "title", "text", "metadata")
@@ -157,7 +187,7 @@ class Hits(Sequence[Answer]):
         return f"<p>{escape(repr(self))}</p><table>{head}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickled without the index: with what is known of the documents that were found, and no others."""
+        """Pickles what is known of the documents that were found, without the index."""
         found = np.unique(self.rows[self.rows >= 0])
         place = np.searchsorted(found, self.rows)
         rows = np.where(self.rows >= 0, place, -1)

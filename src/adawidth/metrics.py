@@ -1,4 +1,4 @@
-"""What a ranking is worth, query by query: nDCG, recall, reciprocal rank and average precision, equal to trec_eval's.
+"""The quality of a ranking, query by query: nDCG, recall, reciprocal rank and average precision, equal to trec_eval's.
 
 Gains are linear and discounted by log2(rank + 1); the ideal ranking is that of all judged documents; unjudged documents and
 negative grades count 0, and so does a query without results or without relevant documents. Relevant is a grade above 0:
@@ -54,13 +54,13 @@ def evaluate(measures: Sequence[Measure], rows: Rows, judged: Judged) -> dict[st
     They must reach as deep as the deepest measure, or hold every document.
     """
     if len(rows) != len(judged):
-        raise OptionError(f"{len(rows)} rankings but judgements for {len(judged)} queries: give one ranking a query")
+        raise OptionError(f"{len(rows)} rankings but judgements for {len(judged)} queries: give one ranking per query")
     gains = _gains(rows, judged)
     return {str(measure): _MEASURES[measure.name](gains[:, : measure.k], judged, measure.k) for measure in measures}
 
 
 def tied_at_cut(scores: Floats, k: int) -> float:
-    """Share of queries whose k-th and next score are equal as 32-bit floats: what they are worth hangs on ids. (Q, K), best first"""
+    """Share of queries whose k-th and next score are equal as 32-bit floats, so that ids decide. (Q, K), best first"""
     if scores.shape[1] <= k or not len(scores):
         return 0.0
     last, following = np.asarray(scores[:, k - 1], np.float32), np.asarray(scores[:, k], np.float32)

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from typing import Protocol
 
 
-class Tick(Protocol):
-    """Tells that `steps` more are done; `note` replaces the words behind the bar."""
+class Advance(Protocol):
+    """Advances the bar by `steps`; a `note` replaces the text behind it."""
 
     def __call__(self, steps: int = 1, note: str = "") -> None: ...
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Tick]:
-    """`with progress("fitting", 100) as tick: tick()`"""
+def progress(what: str, total: int) -> Iterator[Advance]:
+    """A bar with `total` steps: `with progress("fitting", 100) as advance: advance()`."""
     if not sys.stderr.isatty():
         yield lambda steps=1, note="": None
         return
@@ -28,9 +28,9 @@ def progress(what: str, total: int) -> Iterator[Tick]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=total, note="")
 
-        def tick(steps: int = 1, note: str = "") -> None:
+        def advance(steps: int = 1, note: str = "") -> None:
             bars.advance(task, steps)
             if note:
                 bars.update(task, note=note)
 
-        yield tick
+        yield advance

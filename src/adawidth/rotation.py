@@ -7,23 +7,35 @@ width of m needs. Closed forms stand here; learned rotations and query maps come
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from .data import Vectors
 from .errors import ArtifactError, OptionError
-from .types import F32, F64, Floats
+from .threads import cpus
+from .types import F16, F32, F64, Floats, Rows
+
+Products = TypeVar("Products", F16, F32)
 
 BLOCK = 65_536  # rows multiplied at a time
 TOLERANCE = 1e-4  # how far R Rᵀ may be from the identity in float32
+EXACT = 2048  # rows multiplied at a time in float64
+ROUNDED = 1.5 * 2.0**26  # added and taken away again, it rounds to multiples of 2⁻²⁶
 
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """An orthogonal D × D matrix and the name of what made it."""
+    """An orthogonal D × D matrix and the name of what made it.
+
+    >>> rotation = Rotation.random(64, seed=1)
+    >>> rotation.width, rotation.kind
+    (64, 'random')
+    """
 
     matrix: F32  # (D, D), rows are axes
     kind: str
@@ -51,7 +63,10 @@ class Rotation:
         return hashlib.sha256(np.ascontiguousarray(self.matrix, np.float32).tobytes()).hexdigest()[:16]
 
     def check_same(self, fingerprint: str, place: str = "this index") -> None:
-        """Refuses documents that are under another rotation."""
+        """Refuses documents that are under another rotation.
+
+        >>> rotation.check_same(rotation.fingerprint)
+        """
         if fingerprint != self.fingerprint:
             raise ArtifactError(
                 f"{place}: its documents are under the rotation {fingerprint}, the model's is {self.fingerprint}: "
@@ -59,43 +74,80 @@ class Rotation:
             )
 
     def apply(self, x: Floats, width: int | None = None, out: F32 | None = None) -> F32:
-        """Rows of x rotated, float32: all D coordinates or the leading `width`. (n, D) -> (n, m)"""
+        """Rows of x rotated, float32: all D coordinates or the leading `width`. (n, D) -> (n, m)
+
+        >>> rotation.apply(np.eye(64, dtype=np.float32), width=16).shape
+        (64, 16)
+        """
         return _multiplied(self.matrix, x, width, out)
 
+    @cached_property
+    def _rounded(self) -> F64:
+        return rounded(self.matrix)
+
+    def stored(self, x: F32, width: int) -> F16:
+        """Rows of unit length as an index stores them: rotated, cut, the same bits for equal rows. (n, D) -> (n, m)
+
+        >>> rotation.stored(np.eye(64, dtype=np.float32), 16).dtype
+        dtype('float16')
+        """
+        return exact_products(x, self._rounded[:width], np.empty((len(x), width), np.float16))
+
     def invert(self, y: Floats) -> F32:
-        """Rotated full-width rows turned back. (n, D) -> (n, D)"""
+        """The inverse rotation of full-width rows. (n, D) -> (n, D)
+
+        >>> x = np.eye(64, dtype=np.float32)
+        >>> bool(np.allclose(rotation.invert(rotation.apply(x)), x, atol=1e-5))
+        True
+        """
         return np.asarray(y, np.float32) @ self.matrix
 
     @classmethod
     def identity(cls, width: int) -> Rotation:
-        """No rotation: prefixes are the encoder's own leading coordinates."""
+        """No rotation: prefixes are the encoder's own leading coordinates.
+
+        >>> Rotation.identity(2).matrix.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
         return cls(np.eye(width, dtype=np.float32), "identity")
 
     @classmethod
     def random(cls, width: int, seed: int = 0) -> Rotation:
-        """Uniform over all rotations: QR of a Gaussian matrix with the signs fixed (methods 9.1)."""
+        """Uniform over all rotations: QR of a Gaussian matrix with fixed signs.
+
+        >>> Rotation.random(64, seed=1).fingerprint == rotation.fingerprint
+        True
+        """
         q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, width)))
         return cls((q * np.sign(np.diag(r))).T.astype(np.float32), "random")
 
     @classmethod
     def principal(cls, symmetric: Floats, kind: str) -> Rotation:
-        """Eigenvectors of a symmetric matrix, largest eigenvalue first: for every m at once its best m-dimensional subspace (Ky Fan)."""
+        """Eigenvectors of a symmetric matrix, largest eigenvalue first. The leading m span its best subspace, for every m (Ky Fan).
+
+        >>> Rotation.principal(np.diag([1.0, 3.0]), "mine").matrix.tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        """
         vectors = np.linalg.eigh(np.asarray(symmetric, np.float64))[1][:, ::-1]  # columns
         signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])  # one sign convention
         return cls(np.ascontiguousarray((vectors * signs).T, np.float32), kind)
 
     @classmethod
     def pca(cls, documents: Vectors, sample: int = 100_000, seed: int = 0) -> Rotation:
-        """Uncentred principal axes of at most `sample` documents."""
+        """Uncentred principal axes of at most `sample` documents.
+
+        >>> Rotation.pca(Vectors.of(np.eye(8, dtype=np.float32))).width
+        8
+        """
         return cls.principal(second_moment(documents, sample, seed), "pca")
 
 
 @dataclass(frozen=True, eq=False)
 class QueryMap:
-    """What labels taught, on the query side: q̂ = (I + A) R q + b (methods 17). Documents are only ever rotated.
+    """What was learned from labels on the query side: q̂ = (I + A) R q + b. Documents are only rotated.
 
-    It is kept folded with its rotation into one matrix W = (I + A) R, so a mapped query costs what a rotated one does. The
-    length of q̂ is not one: scores are cosines and do not see it.
+    It is folded with its rotation into one matrix W = (I + A) R, so mapping a query costs no more than rotating it. q̂ is not
+    of unit length, which changes no cosine.
     """
 
     matrix: F32  # (D, D), W
@@ -112,8 +164,8 @@ class QueryMap:
     @classmethod
     def fold(cls, rotation: Rotation, change: Floats, bias: Floats) -> QueryMap:
         """The map that adds `change` (A, D × D) and `bias` (b) to what the rotation gives; zeros change nothing."""
-        turned = np.asarray(change, np.float64) @ rotation.matrix.astype(np.float64)
-        return cls((rotation.matrix + turned).astype(np.float32), np.asarray(bias, np.float32), rotation.fingerprint)
+        moved = np.asarray(change, np.float64) @ rotation.matrix.astype(np.float64)
+        return cls((rotation.matrix + moved).astype(np.float32), np.asarray(bias, np.float32), rotation.fingerprint)
 
     @classmethod
     def identity(cls, rotation: Rotation) -> QueryMap:
@@ -136,7 +188,7 @@ class QueryMap:
 
 
 class Rotated:
-    """Queries on their way through a rotation or a query map: leading coordinates first, the rest only where it is read."""
+    """Queries that are rotated, or mapped, only as far as they are read: leading coordinates first."""
 
     def __init__(self, queries: F32, through: Rotation | QueryMap) -> None:
         """`queries` (n, D) are of unit length, as the encoder gives them."""
@@ -150,7 +202,7 @@ class Rotated:
         return len(self.queries)
 
     def __getitem__(self, part: slice) -> Rotated:
-        """Some of the queries; what is rotated of them is rotated of these."""
+        """Some of the queries, with what is rotated of them."""
         same = copy(self)
         same.queries, same.values, same.ready = self.queries[part], self.values[part], self.ready[part]
         return same
@@ -187,13 +239,45 @@ def _multiplied(matrix: F32, x: Floats, width: int | None, out: F32 | None = Non
     return out
 
 
+def rounded(x: F32) -> F64:
+    """Numbers between -1 and 1 as multiples of 2⁻²⁶."""
+    wide = x.astype(np.float64)
+    wide += ROUNDED
+    wide -= ROUNDED
+    return wide
+
+
+def exact_products(x: F32, axes: F64, out: Products) -> Products:
+    """Rows of x, of unit length, times axes that `rounded` gave, in place of `out`. (n, D), (m, D) -> (n, m)
+
+    Products of multiples of 2⁻²⁶ are multiples of 2⁻⁵², and no sum of them is longer than the two vectors, so float64 holds every
+    one of them. No sum rounds, whatever order a BLAS adds up in: the bits depend neither on the batch nor on the machine.
+    """
+
+    def multiply(start: int) -> None:
+        part = slice(start, start + EXACT)
+        out[part] = rounded(x[part]) @ axes.T
+
+    if len(x) <= EXACT:
+        multiply(0)
+        return out
+    with ThreadPoolExecutor(cpus()) as pool:
+        list(pool.map(multiply, range(0, len(x), EXACT)))
+    return out
+
+
 def second_moment(vectors: Vectors, sample: int = 100_000, seed: int = 0) -> F64:
     """Mean of x xᵀ over at most `sample` rows, accumulated in float64 block by block. (D, D)"""
-    rows = np.arange(len(vectors))
-    if len(rows) > sample:
-        rows = np.sort(np.random.default_rng(seed).choice(len(rows), sample, replace=False))
+    rows = sampled_rows(len(vectors), sample, seed)
     total = np.zeros((vectors.width, vectors.width))
     for start in range(0, len(rows), 4096):
         block = vectors.read(rows[start : start + 4096]).astype(np.float64)
         total += block.T @ block
     return total / len(rows)
+
+
+def sampled_rows(count: int, sample: int, seed: int) -> Rows:
+    """At most `sample` of `count` rows, drawn at random, ascending."""
+    if count <= sample:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(seed).choice(count, sample, replace=False))

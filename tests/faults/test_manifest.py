@@ -12,6 +12,8 @@ import pytest
 from adawidth.errors import ArtifactError
 from adawidth.index import IndexFolder
 from adawidth.index.repair import examine
+from adawidth.index.store import connection
+from adawidth.index.store.manifest import checksum_of
 from small_index import DOCUMENTS, ROTATION, empty, fill, head_of, vectors, write_head
 
 
@@ -110,7 +112,7 @@ def test_no_two_swapped_pages_make_a_query_endless(tmp_path: Path) -> None:
 def test_a_query_that_does_not_end_is_damage(filled: Path) -> None:
     with IndexFolder(filled) as index:
         endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-        with pytest.raises(ArtifactError, match=r"manifest.sqlite: damaged: a query takes more steps than"):
+        with pytest.raises(ArtifactError, match=r"manifest.sqlite: damaged: a query takes more than \d+ steps"):
             index.view.manifest.query(endless)
         assert len(index.view.where("year > 0")) == DOCUMENTS
 
@@ -121,10 +123,10 @@ def test_an_index_rebuilt_in_place_is_noticed(filled: Path, tmp_path: Path) -> N
         filled.rename(tmp_path / "former")
         with empty(filled) as other:
             fill(other)
-        with pytest.raises(ArtifactError, match="another index stands here now than the one that was opened: open it again"):
+        with pytest.raises(ArtifactError, match="another index is here now than the one that was opened: open it again"):
             reader.refresh()
         for change in (lambda: reader.add(vectors(1), ["new"]), lambda: reader.remove(["d1"]), reader.compact):
-            with pytest.raises(ArtifactError, match="another index stands here now"):
+            with pytest.raises(ArtifactError, match="another index is here now"):
                 change()
     with IndexFolder(filled) as again:
         assert len(again) == DOCUMENTS
@@ -137,7 +139,7 @@ def test_a_snapshot_is_an_index_of_its_own(filled: Path, tmp_path: Path) -> None
         index.add(vectors(1, seed=5), ["new"])
         shutil.rmtree(filled)
         (tmp_path / "copy.index").rename(filled)
-        with pytest.raises(ArtifactError, match="another index stands here now"):
+        with pytest.raises(ArtifactError, match="another index is here now"):
             index.refresh()
     assert examine(filled) == []
 
@@ -164,6 +166,19 @@ def test_a_refreshed_reader_checks_changed_documents_before_a_filter(filled: Pat
             reader.view.where("year = 3000")
 
 
+@pytest.mark.parametrize("metadata", ["", "{", "[]", "null", "7", pytest.param("[" * 100_000 + "]" * 100_000, id="deep")])
+def test_crafted_metadata_with_right_checksums_are_refused(filled: Path, metadata: str) -> None:
+    with closing(sqlite3.connect(filled / "manifest.sqlite")) as db:
+        row = db.execute("SELECT * FROM documents WHERE id = 'd5'").fetchone()
+        checksum = checksum_of(*row[:4], metadata)
+        db.execute("UPDATE documents SET metadata = ?, checksum = ? WHERE id = 'd5'", (metadata, checksum))
+        db.commit()
+    head = head_of(filled)
+    write_head(filled, {**head, "documents_sum": head["documents_sum"] + checksum - row[5]})
+    with IndexFolder(filled) as index, pytest.raises(ArtifactError, match="the metadata of document 'd5' are no JSON object"):
+        index.documents(["d4", "d5"])
+
+
 def test_what_can_not_be_read_is_not_called_damaged(filled: Path) -> None:
     """A reader that can't read says so, and advises no snapshot."""
     with IndexFolder(filled) as index:
@@ -181,3 +196,13 @@ def test_a_filter_of_many_values_is_answered(filled: Path) -> None:
         for wanted in (text, {"year": years}):
             found = index.view.where(wanted).search(ROTATION.apply(vectors(1)), 32, DOCUMENTS).candidates
             assert (found >= 0).sum() == DOCUMENTS * 27 // 30
+
+
+@pytest.mark.parametrize("kind", ["reader", "writer", "copy"])
+def test_a_connection_trusts_nothing_in_the_file(filled: Path, kind: str) -> None:
+    db = connection._copied(filled) if kind == "copy" else connection.connected(filled, writing=kind == "writer")
+    with closing(db):
+        assert db.execute("PRAGMA trusted_schema").fetchone() == (0,)
+        assert db.execute("PRAGMA cell_size_check").fetchone() == (1,)
+        if sys.version_info >= (3, 12):  # before, the module has no way to set it
+            assert db.getconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)

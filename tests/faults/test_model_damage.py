@@ -1,10 +1,7 @@
-"""A damaged or crafted model folder is refused, or searches as a model does: no crash, no hang, no number that is none."""
+"""Crafted trees and types of a model folder are refused by name; damage of all kinds: test_mutations.py."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,96 +10,20 @@ import safetensors.numpy
 
 from adawidth import AdaWidth
 from adawidth.errors import ArtifactError
-from adawidth.policies.router import DEEPEST, Head, Router, RouterModel, Trees
-from adawidth.policies.select import Policies
-from adawidth.policies.taper import Calibration, Curve, TaperModel
-from adawidth.record import Record, TaskRecord
-from adawidth.rotation import QueryMap
-from adawidth.tasks import TaskMap
+from adawidth.policies.router import DEEPEST, Head, Router, Trees
 from faults import model_fuzz
-from small_index import ROTATION
-
-QUICK, SLOW = 300, 5_000
-
-
-def policies() -> Policies:
-    """Made by hand: a taper from two start widths, and a router with a head for a pair of widths and one for three."""
-    rng = np.random.default_rng(0)
-    z = np.array([0.0, 0.5, 1.0, 2.0, 4.0, np.inf])
-    ladders = [(32, 40, 48, 64), (48, 64)]
-    curves = [
-        tuple(Curve(k, z, np.linspace(ladder[0], 64, 6), np.full(6, 0.2), np.linspace(0.8, 1, 6)) for k in (10, 100)) for ladder in ladders
-    ]
-    calibrations = tuple(Calibration(ladder, np.full(len(ladder) - 1, 0.9), np.full(len(ladder) - 1, 0.1)) for ladder in ladders)
-    heads = (
-        Head((32, 64), "paper", Trees(**trees()), np.array([-1.0, 1.0]), np.array([[0.0, -1.0], [0.0, 1.0]])),
-        Head((32, 48, 64), "query", Trees(**trees()), np.arange(4.0), np.outer(np.arange(4.0), [0.0, 0.1, 0.2])),
-    )
-    scores = tuple(rng.uniform(-1, 4, 20) for _ in heads)
-    router = RouterModel(32, (32, 48, 64), 0.1, True, 10, rng.uniform(0.5, 1, (20, 3)), heads, scores)
-    return Policies(64, TaperModel(True, calibrations, tuple(curves), {32: 0.8, 48: 0.9, 64: 1.0}), router)
+from small_model import save_small_model, trees
 
 
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with everything that one can have, two tasks included, under the small index's rotation."""
-    task = TaskMap(QueryMap.identity(ROTATION), policies(), TaskRecord(chosen="identity"), frozenset({"d1", "d2"}))
-    path = tmp_path_factory.mktemp("models") / "sound.model"
-    AdaWidth(ROTATION, policies(), Record(chosen="random"), frozenset({"d1", "d2"}), {"default": task, "other": task}).save(path)
-    return path
+    return save_small_model(tmp_path_factory.mktemp("models") / "sound.model")
 
 
 @pytest.fixture
 def folder(sound: Path, tmp_path: Path) -> Path:
     """A copy to change."""
     return Path(shutil.copytree(sound, tmp_path / "a.model"))
-
-
-def fuzz(sound: Path, filled: Path, scratch: Path, first: int, last: int) -> dict[str, int]:
-    """How many cases ended how, after a look at each."""
-    scratch.mkdir()
-    command = [sys.executable, model_fuzz.__file__, *map(str, (sound, filled, scratch, first, last))]
-    roots = [str(Path(module.__file__).parent) for module in (model_fuzz, sys.modules["small_index"])]  # type: ignore[arg-type]
-    paths = os.pathsep.join([*roots, *filter(None, sys.path)])
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, f"{done.stderr[-2_000:]}\n{lines[-1]}"
-    what = {line["seed"]: line["what"] for line in lines if "what" in line}
-    outcome = {line["seed"]: line["outcome"] for line in lines if "outcome" in line}
-    assert what.keys() == outcome.keys() == set(range(first, last))
-    wrong = {seed: (what[seed], said) for seed, said in outcome.items() if said.startswith("FAULT")}
-    assert not wrong, f"{len(wrong)} faults, of which the first are {list(wrong.items())[:3]}"
-    words = ("refused", "searched")
-    return {word: sum(said.startswith(word) for said in outcome.values()) for word in words}
-
-
-def test_an_undamaged_copy_searches_in_every_way(sound: Path, filled: Path) -> None:
-    with model_fuzz.IndexFolder(filled) as index:
-        assert model_fuzz.searched(sound, index) == f"searched {2 * len(model_fuzz.OPTIONS)}"
-
-
-def test_damage_is_refused_or_harmless(sound: Path, filled: Path, tmp_path: Path) -> None:
-    found = fuzz(sound, filled, tmp_path / "scratch", 0, QUICK)
-    assert found["refused"] > QUICK / 2
-    assert found["searched"] > QUICK / 20
-
-
-@pytest.mark.slow
-def test_much_damage_is_refused_or_harmless(sound: Path, filled: Path, tmp_path: Path) -> None:
-    fuzz(sound, filled, tmp_path / "scratch", QUICK, QUICK + SLOW)
-
-
-def trees(**changes: object) -> dict[str, np.ndarray]:
-    """Two trees of one split each, but for the changes."""
-    sound = {
-        "feature": np.array([3, 0, 0, 17, 0, 0], np.int32),
-        "threshold": np.array([0.5, np.inf, np.inf, 0.1, np.inf, np.inf]),
-        "children": np.array([[1, 2], [1, 1], [2, 2], [4, 5], [4, 4], [5, 5]], np.int32),
-        "value": np.array([0.0, -1.0, 1.0, 0.0, 2.0, 3.0]),
-        "roots": np.array([0, 3], np.int32),
-        "depths": np.array([1, 1], np.int32),
-    }
-    return sound | {name: np.asarray(value, sound[name].dtype if isinstance(value, list) else None) for name, value in changes.items()}
 
 
 def chain(length: int) -> dict[str, np.ndarray]:

@@ -1,7 +1,9 @@
 """Random verbs over an index in memory and one on disk, against a plain dictionary: both always hold what the dictionary holds."""
 
+import os
 import pickle
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -94,6 +96,39 @@ class Verbs(RuleBasedStateMachine):
     def refresh_a_reader(self) -> None:
         self.reader.refresh()
         assert set(self.reader) == set(self.held)
+
+    @rule()
+    def fork(self) -> None:
+        """A child sees what its parent does."""
+        hear, say = os.pipe()
+        if not (child := os.fork()):
+            try:
+                found = {str(document.id): document.metadata["version"] for document in self.disk.documents()}
+                os.write(say, b"the same" if found == self.held else b"something else")
+            finally:
+                os._exit(0)
+        os.close(say)
+        with os.fdopen(hear, "rb") as pipe:
+            assert pipe.read() == b"the same"
+        os.waitpid(child, 0)
+
+    @rule(rows=SOME, version=st.integers(0, 5))
+    def crash(self, rows: list[int], version: int) -> None:
+        """A writer is killed as soon as it has been told that its change is written."""
+        names = [NAMES[row] for row in rows]
+        change = (VERSIONS[rows, version], names)
+        self.disk.close()
+        self.reader.close()
+        if not (child := os.fork()):
+            try:
+                open_index(self.home / "i").update(*change, metadata=[{"version": version} for _ in rows])
+                os.kill(os.getpid(), signal.SIGKILL)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+        self.disk, self.reader = open_index(self.home / "i"), open_index(self.home / "i")
+        self.memory.update(*change, metadata=[{"version": version} for _ in rows])
+        self.held |= dict.fromkeys(names, version)
 
     @rule(version=st.integers(0, 5))
     def filtered(self, version: int) -> None:

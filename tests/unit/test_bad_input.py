@@ -87,7 +87,7 @@ def test_ids_twice() -> None:
 
 
 def test_ids_too_few() -> None:
-    refused("v: 6 vectors but 5 ids: give one id per row", lambda: Vectors.of(GOOD, list("abcde"), name="v"))
+    refused("v: 6 vectors but 5 ids: give one per row", lambda: Vectors.of(GOOD, list("abcde"), name="v"))
 
 
 def test_ids_of_the_folder_too_many(dataset_folder: Path) -> None:
@@ -305,7 +305,7 @@ def test_parquet_that_is_no_table_of_vectors(tmp_path: Path) -> None:
     write(a=[*rows[:3], rows[3][:33], *rows[4:]])
     refused("x.parquet: row 3 is 33 wide, row 0 40: all vectors need one width", lambda: read_vectors(file))
     write(a=[*rows[:2], None, *rows[3:]])
-    refused("x.parquet: row 2 of column 'a' is empty, 1 are: drop or re-encode", lambda: read_vectors(file))
+    refused("x.parquet: row 2 has no vector, 1 rows have none: drop or re-encode", lambda: read_vectors(file))
     write(a=[*rows[:4], [*rows[4][:39], None], rows[5]])
     refused("x.parquet: row 4 (id 4) has NaN", lambda: read_vectors(file))
     write(a=pyarrow.array([], pyarrow.list_(pyarrow.float32())))

@@ -201,3 +201,8 @@ def test_top_share_takes_the_largest_gains() -> None:
 def test_budget_out_of_range(budget: float) -> None:
     with pytest.raises(OptionError, match=f"budget {budget} is not between 64 and 256"):
         price_for(np.zeros((3, 2)), (64, 256), budget)
+
+
+def test_at_the_narrowest_width_no_query_moves_however_large_its_gain() -> None:
+    price = price_for(np.array([[0.0, 0.1], [0.0, -0.2]]), (64, 128), 64)
+    assert allot(np.array([[0.0, 5.0]]), (64, 128), price).tolist() == [64]

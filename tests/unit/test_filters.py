@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adawidth.data.documents import PLAIN
 from adawidth.errors import OptionError
 from adawidth.filters import parse
-from adawidth.index.store.commit import PLAIN
 
 METADATA: list[dict[str, Any]] = [
     {"lang": "en", "year": 2020, "open": True, "score": 0.5, "in": {"part": 1}, "it's": "o'clock"},

@@ -181,9 +181,9 @@ def test_auto_goes_by_the_number_of_documents(block: np.ndarray, monkeypatch: py
     monkeypatch.setattr(codes, "SMALL", 1_000)
     assert build(block, "auto", 0).storage == "pq4"
     monkeypatch.setattr(codes, "LARGE", 2_000)
-    monkeypatch.setattr(codes, "WORTH", 1.0)
+    monkeypatch.setattr(codes, "SCANNED", 1.0)
     assert build(block, "auto", 0).storage == "ivf"
-    monkeypatch.setattr(codes, "WORTH", 0.0)  # lists that save nothing are not kept
+    monkeypatch.setattr(codes, "SCANNED", 0.0)  # lists that save nothing are not kept
     assert build(block, "auto", 0).storage == "pq4"
 
 

@@ -260,6 +260,20 @@ def test_a_shortlist_of_several_segments_is_that_of_the_stage_loop_and_nothing_i
         np.testing.assert_array_equal(found.coordinates, expected.read.coordinates + 200 * 32)  # of those that were left out
 
 
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), documents=st.integers(2, 90), shortlist=st.integers(1, 60))
+def test_of_equal_scores_the_shortlist_takes_those_that_are_ranked_first(seed: int, documents: int, shortlist: int) -> None:
+    rows, asked, candidates = signs(seed, documents, 2, LADDER[-1])
+    index = index_of(rows, [f"d{i}" for i in range(documents)])
+    opened = index.open(asked, candidates, 32)
+    ties = np.where(candidates >= 0, index.documents.tie_rank[candidates], documents)
+    best = np.take_along_axis(candidates, np.lexsort((ties, -opened.scores), axis=1)[:, :shortlist], axis=1)
+    for policy in (Fixed(64, 32), Taper(Calibration((32, 64), np.ones(1), np.full(1, 0.1)), 1.0, 3)):
+        found = rescorer(index, (documents // 2,)).answer(asked_of(asked), candidates, policy, shortlist, shortlist)
+        expected = by_stages(index, asked, policy, shortlist, candidates=best).rows
+        np.testing.assert_array_equal(found.rows[:, : expected.shape[1]], expected)
+
+
 def test_a_query_is_rotated_as_far_as_it_is_read() -> None:
     rows, queries = smooth(6, 600, 5, 128)
     index, rotation = index_of(rows), Rotation.random(128, seed=3)

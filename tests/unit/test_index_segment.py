@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,6 +130,46 @@ def test_a_crafted_entry_with_right_checksums_is_refused(tmp_path: Path, entry: 
             Segment(tmp_path, replace(entry, arrays={**entry.arrays, name: place}))
     with pytest.raises(ArtifactError, match=r"expected 'rows' as <f2 in 2 dimensions, found nothing"):
         Segment(tmp_path, replace(entry, arrays={name: place for name, place in entry.arrays.items() if name != "rows"}))
+
+
+@pytest.mark.parametrize("numbers", [[-1], [200], [2**31 - 1], [7, 7]])
+def test_places_that_are_no_order_are_refused(tmp_path: Path, entry: Entry, numbers: list[int]) -> None:
+    place = entry.arrays["places"]
+    with (tmp_path / entry.name).open("r+b") as file:
+        file.seek(place.offset)
+        places = np.frombuffer(file.read(place.size), place.kind).copy()
+        places[: len(numbers)] = numbers
+        file.seek(place.offset)
+        file.write(places.tobytes())
+    arrays = {**entry.arrays, "places": replace(place, checksum=zlib.crc32(places.tobytes()))}
+    with pytest.raises(ArtifactError, match="the places of the ids are not an order"):
+        Segment(tmp_path, replace(entry, arrays=arrays))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 0.0, -1.0, 1e-30, 1e30])
+def test_lengths_that_are_none_are_refused(tmp_path: Path, entry: Entry, number: float) -> None:
+    place = entry.arrays["inverse"]
+    data = bytearray((tmp_path / entry.name).read_bytes())
+    data[place.offset + 8 : place.offset + 12] = np.float32(number).tobytes()
+    (tmp_path / entry.name).write_bytes(data)
+    arrays = {**entry.arrays, "inverse": replace(place, checksum=zlib.crc32(data[place.offset : place.offset + place.size]))}
+    with pytest.raises(ArtifactError, match="the lengths of rows are none"):
+        Segment(tmp_path, replace(entry, arrays=arrays))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_no_numbers_are_refused_when_they_are_read(tmp_path: Path, entry: Entry, number: float) -> None:
+    rows = ROWS.copy()
+    rows[130, 7] = number
+    data = bytearray((tmp_path / entry.name).read_bytes())
+    offset = entry.arrays["rows"].offset
+    data[offset : offset + rows.nbytes] = rows.tobytes()
+    (tmp_path / entry.name).write_bytes(data)
+    checks = np.array([zlib.crc32(rows[start : start + CHECKED].tobytes()) for start in range(0, 200, CHECKED)], "<u4")
+    segment = Segment(tmp_path, replace(entry, checks=checks.tobytes().hex()))
+    segment.check(np.array([0, 127]))
+    with pytest.raises(ArtifactError, match="damaged: rows 128 to 191 have NaN or infinite values"):
+        segment.check(np.array([191]))
 
 
 def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path, entry: Entry) -> None:

@@ -5,13 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from adawidth import AdaWidth, Hit, Index, open_index
-from adawidth.data import unit
+from adawidth.data import Vectors, unit
 from adawidth.errors import DataError, OptionError
+from adawidth.formats.documents import of_vectors
 from adawidth.hits import Hits
+from adawidth.rotation import Rotated
 
 D, N = 96, 400
 
@@ -31,6 +35,12 @@ def index(model: AdaWidth, request: pytest.FixtureRequest, tmp_path: Path) -> In
     names = [f"d{i}" for i in range(N)]
     known: dict[str, Any] = {"titles": [f"title {i}" for i in range(N)], "metadata": [{"even": i % 2 == 0, "n": i} for i in range(N)]}
     return model.index(vectors(N), tmp_path / "i" if request.param == "disk" else None, ids=names, **known)
+
+
+@pytest.fixture(scope="module")
+def paged(model: AdaWidth, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
+    known: dict[str, Any] = {"ids": [f"d{i}" for i in range(N)], "metadata": [{"even": i % 2 == 0} for i in range(N)]}
+    return {"memory": model.index(vectors(N), **known), "disk": model.index(vectors(N), tmp_path_factory.mktemp("paged") / "i", **known)}
 
 
 def full(queries: np.ndarray, rows: np.ndarray, k: int) -> list[list[str]]:
@@ -113,6 +123,39 @@ def test_paging_and_least_scores(index: Index) -> None:
     assert index.search(query, k=20, min_score=2.0).ids == [[]]
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    k=st.integers(1, 30), shortlist=st.integers(1, 120), seed=st.integers(0, 1_000), where=st.sampled_from([None, "even = true"]),
+    options=st.sampled_from([{}, {"quality": 0.9}, {"budget": 40}, {"policy": "router"}, {"policy": "router", "budget": 70},
+                             {"policy": "certify"}, {"width": 64}, {"width": "full"}]),
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["memory", "disk"])
+def test_pages_are_parts_of_one_list(
+    paged: dict[str, Index], place: str, k: int, shortlist: int, seed: int, where: str | None, options: dict[str, Any]
+) -> None:
+    """Page after page, every candidate of the shortlist comes once; what lies beyond it is refused, not left out silently."""
+    index, query, size = paged[place], vectors(1, seed=seed), max(k, shortlist)
+    pages = [index.search(query, k, offset=o, shortlist=shortlist, where=where, **options).ids[0] for o in range(0, size - k + 1, k)]
+    names = [name for page in pages for name in page]
+    assert len(set(names)) == len(names) == len(pages) * k
+    policy = index.model.policies.choose(**{**options, "width": D if options.get("width") == "full" else options.get("width")}, k=k,
+                                         offset=len(names) - k, coded=index.store.view.start)  # fmt: skip
+    view = index.store.view if where is None else index.store.where(where)
+    if policy.name != "certify":  # whose pages are proved one by one, each with its own scores
+        whole = view.answer(Rotated(query, index.model.rotation), policy, len(names), shortlist)
+        assert whole.ids == [names]
+    else:
+        assert names == index.search(query, len(names), shortlist=shortlist, where=where, policy="certify").ids[0]
+    with pytest.raises(OptionError, match=f"beyond the {size} candidates.*shortlist={size + 1}"):
+        index.search(query, k, offset=size - k + 1, shortlist=shortlist, where=where, **options)
+
+
+def test_pages_go_on_to_the_last_document_where_the_shortlist_holds_all(index: Index) -> None:
+    pages = [index.search(vectors(1, seed=2), 30, offset=offset).ids[0] for offset in range(0, N + 60, 30)]
+    assert [len(page) for page in pages] == [30] * 13 + [10, 0, 0]
+    assert len({name for page in pages for name in page}) == N
+
+
 def test_k_beyond_the_documents_gives_all_there_are(index: Index) -> None:
     assert len(index.search(vectors(1), k=10_000)[0]) == N
     index.remove(list(index))
@@ -126,11 +169,30 @@ def test_k_beyond_the_documents_gives_all_there_are(index: Index) -> None:
         {"k": 0}, {"k": -1}, {"k": 2.5}, {"width": 0}, {"width": -5}, {"width": 3.5}, {"width": D + 1}, {"start": 0}, {"start": -3},
         {"shortlist": 0}, {"shortlist": -3}, {"offset": -1}, {"threads": 0}, {"budget": 0}, {"quality": 0}, {"quality": 1.5},
         {"policy": "none"}, {"budget": 64, "width": 64}, {"task": "nope"},
+        {"width": [64]}, {"width": np.array([64, 64])}, {"width": 64.0}, {"width": True}, {"width": "64"}, {"start": [32]}, {"start": "32"},
+        {"budget": [80]}, {"budget": "80"}, {"budget": float("nan")}, {"quality": {}}, {"quality": "high"}, {"policy": ["taper"]},
+        {"policy": 3}, {"task": ["a"]}, {"k": [3]}, {"k": True}, {"offset": [3]}, {"offset": True}, {"offset": 1.5}, {"min_score": "high"},
+        {"min_score": [0.5]}, {"shortlist": None}, {"where": 7}, {"text": 7}, {"text": [7]},
     ],
 )  # fmt: skip
 def test_options_out_of_range_are_refused(index: Index, options: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
-        index.search(vectors(1), **options)
+    index.search(vectors(1), width=64)  # what was answered before makes no difference
+    with pytest.raises(OptionError, match=next(iter(options))):
+        index.search(None if "text" in options else vectors(1), **options)
+
+
+def test_numbers_of_numpy_are_numbers(index: Index) -> None:
+    options: dict[str, Any] = {"k": np.int64(4), "width": np.int32(64), "start": np.int64(32), "offset": np.int8(1)}
+    found = index.search(vectors(2), **options, min_score=np.float32(-1))  # type: ignore[arg-type]
+    assert found.ids == index.search(vectors(2), k=4, width=64, start=32, offset=1).ids
+
+
+@pytest.mark.parametrize(("value", "what"), [(0.0, "only zeros"), (1e-15, "a length below 1e-12"), (np.nan, "NaN or infinite values")])
+def test_queries_without_a_direction_are_refused_by_their_row(index: Index, value: float, what: str) -> None:
+    queries = vectors(3)
+    queries[1] = value
+    with pytest.raises(DataError, match=f"queries: row 1 has {what}"):
+        index.search(queries)
 
 
 @pytest.mark.parametrize("storage", ["flat", "int8", "pq4", "ivf"])
@@ -227,7 +289,7 @@ def test_keep_shrinks_an_index(model: AdaWidth, tmp_path: Path, caplog: pytest.L
     assert "answers are those of 64" in caplog.text
     assert index.search(vectors(2), width="full").mean_width == 64
     assert index.search(vectors(2)).mean_width <= 64
-    with pytest.raises(OptionError, match="keep 97 is not between 1 and the encoder width 96"):
+    with pytest.raises(OptionError, match="keep 97 is not a whole number between 1 and the encoder width 96"):
         model.index(vectors(N), tmp_path / "j", keep=97)
 
 
@@ -266,8 +328,17 @@ def test_another_encoders_vectors_are_refused(index: Index) -> None:
     others = unit(np.random.default_rng(3).standard_normal((50, D)).astype(np.float32))
     with pytest.raises(DataError, match="these are another encoder's vectors"):
         index.add(others, [f"x{i}" for i in range(50)])
+    with pytest.raises(DataError, match="these are another encoder's vectors"):
+        index.update(others, [f"d{i}" for i in range(50)])
+    with pytest.raises(DataError, match="these are another encoder's vectors"):
+        index.write(of_vectors(Vectors.of(others, [f"x{i}" for i in range(50)])))
     index.add(vectors(50, seed=11), [f"y{i}" for i in range(50)])
     assert len(index) == N + 50
+
+
+def test_an_update_that_outgrows_the_model_says_so(index: Index, caplog: pytest.LogCaptureFixture) -> None:
+    index.update(vectors(2 * N, seed=12), [f"d{i}" for i in range(N, 3 * N)])
+    assert f"the model was fitted on {N} documents, the index has {3 * N}" in caplog.text
 
 
 def test_a_number_names_a_document_as_a_string_too(model: AdaWidth, tmp_path: Path) -> None:
@@ -278,3 +349,29 @@ def test_a_number_names_a_document_as_a_string_too(model: AdaWidth, tmp_path: Pa
         assert list(index) == [0, 1, 2, 4, 5, 6, 7, 8]
         index.add(vectors(1, seed=3))
         assert 9 in index
+
+
+def test_numbering_goes_on_above_the_highest_number(model: AdaWidth, tmp_path: Path) -> None:
+    for index in (model.index(vectors(5)), model.index(vectors(5), tmp_path / "i")):
+        index.add(vectors(2, seed=3), [6, 40])
+        index.add(vectors(2, seed=4))
+        assert list(index) == [0, 1, 2, 3, 4, 6, 40, 41, 42]
+        index.remove([41, 42])
+        index.add(vectors(1, seed=5), ["7"])
+        assert index.add(vectors(1, seed=6)).documents == 9
+        assert len(set(index)) == 9
+        with pytest.raises(DataError, match=f"id {2**63}, but numbers go up to"):
+            index.add(vectors(1, seed=7), [2**63])
+        if index.path is not None:  # numbers are given inside the commit, whatever others have written since this one was opened
+            other = open_index(index.path)
+            index.add(vectors(1, seed=8))
+            other.add(vectors(1, seed=9))
+            assert len(set(other)) == 11
+
+
+def test_documents_from_files_are_named_as_the_others_are(model: AdaWidth, tmp_path: Path) -> None:
+    for index in (model.index(vectors(5)), model.index(vectors(5), tmp_path / "i")):
+        index.write(of_vectors(Vectors.of(vectors(2, seed=3), ["7", "8"])))
+        assert list(index)[-2:] == [7, 8]
+        with pytest.raises(DataError, match="id 'x', but the documents of this index are numbered"):
+            index.write(of_vectors(Vectors.of(vectors(1, seed=4), ["x"])))

@@ -111,3 +111,10 @@ def test_a_folder_called_like_a_packaged_encoder_is_not_it(tmp_path: Path, monke
 def test_a_damaged_record_of_the_encoder_is_told(encoding: object) -> None:
     with pytest.raises(ArtifactError, match="the record of the encoder is damaged"):
         encoder_of(encoding)
+
+
+def test_one_string_is_not_taken_for_many_texts(index: Path) -> None:
+    with open_index(index) as opened:
+        with pytest.raises(DataError, match="texts are 'ab': give a list"):
+            opened.add(texts="ab", ids=["a", "b"])
+        assert "a" not in opened

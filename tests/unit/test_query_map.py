@@ -296,4 +296,4 @@ def test_refit_over_a_rotation_of_the_same_labels_is_warned_of(collection: Datas
     train = collection.qrels["train"]
     few = replace(collection, qrels={**collection.qrels, "train": Qrels(dict(list(train.grades.items())[:5]), train.name)})
     AdaWidth.fit(few, recipe="kyfan").refit(few)
-    assert "labels that taught the rotation" in caplog.text
+    assert "the rotation was trained on these labels" in caplog.text

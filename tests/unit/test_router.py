@@ -17,7 +17,7 @@ from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend, Stage
 from adawidth.stages.loop import by_stages, run
 from adawidth.training.examples import Examples, examples, overlap
-from adawidth.training.router import Settings, fit_router, gain_curves
+from adawidth.training.router import TreeSettings, fit_router, gain_curves
 
 START, D = 32, 128
 PAIRS = ((32, 64), (48, 96))
@@ -48,7 +48,9 @@ def world() -> World:
     judged = Judged.of([{int(row): 1.0} for row in source])
     train = examples(index, asked[:300], judged.select(range(300)), start=START, widths=WIDTHS, shortlist=200)
     dev = examples(index, asked[300:], judged.select(range(300, 420)), start=START, widths=WIDTHS, shortlist=200, noise=train.noise)
-    model = fit_router(train, dev, pairs=PAIRS, sets=("paper", "extended", "query"), settings=(Settings(num_leaves=7),), one_rotation=True)
+    model = fit_router(
+        train, dev, pairs=PAIRS, sets=("paper", "extended", "query"), settings=(TreeSettings(num_leaves=7),), one_rotation=True
+    )
     return World(index, asked, judged, train, dev, model)
 
 
@@ -87,13 +89,13 @@ def test_a_query_reads_what_its_width_says(world: World) -> None:
 
 @pytest.mark.parametrize("budget", [32, 40, 48, 64, 100, 128])
 def test_a_budget_is_kept_on_dev(world: World, budget: float) -> None:
-    model = fit_router(world.train, world.dev, pairs=PAIRS, sets=("extended",), settings=(Settings(num_leaves=7),))
+    model = fit_router(world.train, world.dev, pairs=PAIRS, sets=("extended",), settings=(TreeSettings(num_leaves=7),))
     dev = by_stages(world.index, world.queries[300:], model.policy(budget=budget), 10, shortlist=200)
     assert dev.mean_width <= budget + 1e-9
 
 
 def test_axes_count_only_under_one_rotation(world: World) -> None:
-    options = {"multi": False, "pairs": PAIRS[:1], "settings": (Settings(num_leaves=7),)}
+    options = {"multi": False, "pairs": PAIRS[:1], "settings": (TreeSettings(num_leaves=7),)}
     crossed = fit_router(world.train, world.dev, **options)
     assert crossed.heads[0].features != "query"
     assert len(crossed.scores[0]) == len(crossed.values) == len(world.dev)
@@ -150,7 +152,7 @@ def test_round_trip(world: World) -> None:
 
 
 def test_fitting_is_deterministic(world: World) -> None:
-    options = {"pairs": PAIRS, "multi": False, "sets": ("paper",), "settings": (Settings(num_leaves=7),)}
+    options = {"pairs": PAIRS, "multi": False, "sets": ("paper",), "settings": (TreeSettings(num_leaves=7),)}
     first, second = (fit_router(world.train, world.dev, **options) for _ in range(2))
     for name, tensor in first.tensors().items():
         np.testing.assert_array_equal(tensor, second.tensors()[name])
@@ -162,7 +164,7 @@ def test_without_labels_the_target_is_the_change_of_the_top_ten(world: World) ->
     assert not train.labelled
     assert (train.at(D) == 1).all()
     np.testing.assert_allclose(train.changed(32, D), 1 - train.at(32))
-    model = fit_router(train, dev, pairs=((32, 64),), sets=("extended",), settings=(Settings(num_leaves=7),))
+    model = fit_router(train, dev, pairs=((32, 64),), sets=("extended",), settings=(TreeSettings(num_leaves=7),))
     assert model.target == D
     found = np.corrcoef(model.scores[0], dev.changed(32, 64))[0, 1]
     assert found > 0.3  # the change is far more predictable than what labels gain

@@ -8,7 +8,7 @@ import pytest
 
 from adawidth.data import Dataset, Vectors, unit
 from adawidth.errors import OptionError
-from adawidth.policies.taper import Curve, TaperModel
+from adawidth.policies.taper import Calibration, Curve, TaperModel
 from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages, exhaustive
@@ -91,6 +91,13 @@ def test_with_labels_quality_is_a_share_of_ndcg(collection: Dataset, index: Memo
 def test_shares_of_the_top_k() -> None:
     reference = np.array([[1, 2, 3], [4, 5, -1]])
     assert kept(np.array([[3, 9, 1], [5, 4, -1]]), reference, None, 3) == pytest.approx(4 / 5)
+
+
+def test_a_quality_out_of_reach_costs_no_more_than_it_brings() -> None:
+    z, widths = np.array([0.0, 1.0, 2.0, 5.0, np.inf]), np.array([40.0, 60.0, 90.0, 250.0, 512.0])
+    curve = Curve(10, z, widths, np.zeros(5), np.array([0.9, 0.97, 0.9798, 0.98, 0.98]))
+    model = TaperModel(False, (Calibration((32, 512), np.ones(1), np.ones(1)),), ((curve,),), {512: 1.0})
+    assert 1 < model.policy(quality=0.99).z < 2  # 5 reads 250 for .0002
 
 
 def test_documents_stand_in_for_queries_and_never_find_themselves(index: MemoryBackend) -> None:

@@ -1,6 +1,5 @@
-"""Real vectors that travel with the package: docstrings of Python's standard library and of NumPy, first sentence as the query.
-Only vectors, ids and labels are stored; texts are looked up in the Python that runs this. The data are not edited by hand:
-tools/make_bundled.py made them."""
+"""Real vectors that come with the package: docstrings of Python's standard library and of NumPy, with their first sentences as queries.
+Only vectors, ids and labels are stored; texts are looked up in the running Python. tools/make_bundled.py generates the data."""
 
 from __future__ import annotations
 
@@ -16,18 +15,30 @@ __all__ = ["ENCODER", "path", "query_text_of", "text_of"]
 
 
 def path() -> Path:
-    """The dataset folder, in the layout that `load_dataset` reads; its only encoder is "minilm"."""
+    """The dataset folder, in the layout that `load_dataset` reads; its only encoder is "minilm".
+
+    >>> path().name
+    'docstrings'
+    """
     return Path(__file__).parent / "docstrings"
 
 
 def text_of(document_id: str) -> str | None:
-    """A bundled document's text (`statistics.median`), or None where this Python or this NumPy has no such object. Never raises."""
+    """The text of a bundled document, or None if this Python or NumPy has no such object. Never raises.
+
+    >>> text_of("statistics.median").splitlines()[0]
+    'statistics.median'
+    """
     docstring = _docstring(document_id)
     return document_text(document_id, docstring) if docstring else None
 
 
 def query_text_of(query_id: str) -> str | None:
-    """A bundled query's text (`q:statistics.median`), or None where this Python or this NumPy has no such object. Never raises."""
+    """The text of a bundled query, or None if this Python or NumPy has no such object. Never raises.
+
+    >>> query_text_of("q:statistics.median")
+    'Return the median (middle value) of numeric data.'
+    """
     if not isinstance(query_id, str) or not query_id.startswith(QUERY_PREFIX):
         return None
     return query_text(_docstring(query_id.removeprefix(QUERY_PREFIX))) or None

@@ -42,12 +42,12 @@ class Encoder(Protocol):
     batch: int  # texts that go through it together
 
     def encode(self, inputs: Sequence[Input], role: Role) -> F32:
-        """One unit vector a row, in the order of the inputs."""
+        """One unit vector per input, in their order."""
         ...
 
 
 def fingerprint_of(settings: Sequence[Any], weights: Iterable[Array] = ()) -> str:
-    """A hash of settings and weights. Of each array some numbers are taken; what the arrays are called, and their order, do not count."""
+    """A hash of settings and weights. Each array contributes some of its numbers; names and order of the arrays do not count."""
     digest = hashlib.sha256(json.dumps(settings).encode())
     for part in sorted(_digest(array) for array in weights):
         digest.update(part)

@@ -1,4 +1,4 @@
-"""Encoding a dataset folder: part by part, so that memory stays bounded and an interruption loses no more than the part it fell into.
+"""Encoding a dataset folder, part by part: memory stays bounded, and an interruption loses one part at most.
 
 A part is a fixed number of texts in the order of the file, sorted by length within. Its file is named after a hash of all that its
 numbers depend on: what an interrupted run left is taken up where it fits and nowhere else, and the result is the same byte for byte.
@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import DataError, OptionError
 from ..formats import Kind, Text, atomic_file, atomic_folder, read_texts, write_ids
 from ..formats.files import existing
-from ..progress import Tick, progress
+from ..progress import Advance, progress
 from ..types import F32, StrPath
 from .base import Encoder, Input, Role
 
@@ -33,7 +33,7 @@ VECTORS = Kind("a folder of vectors", "meta.json", "fingerprint", entries=("corp
 def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype = "float16", force: bool = False) -> dict[str, Any]:
     """Vectors of corpus.jsonl and, where there is one, queries.jsonl into embeddings/<name>/; returns what meta.json says, and counts.
 
-    A run that was interrupted goes on where it was when the same is asked for again.
+    An interrupted run resumes when it is called again with the same arguments.
     """
     folder = Path(path)
     files = {side: file for side in ROLES if (file := existing(folder / f"{side}.jsonl"))}
@@ -44,8 +44,8 @@ def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype =
     ids = {side: _ids(file) for side, file in files.items()}
     parts: dict[str, list[Path]] = {}
     for side, file in files.items():
-        with progress(f"encoding {side}", len(ids[side])) as tick:
-            parts[side] = list(_encode_parts(file, kept, encoder, ROLES[side], np.dtype(dtype), tick))
+        with progress(f"encoding {side}", len(ids[side])) as advance:
+            parts[side] = list(_encode_parts(file, kept, encoder, ROLES[side], np.dtype(dtype), advance))
     meta = describe(encoder, dtype)
     with atomic_folder(home, VECTORS, force=force) as building:
         for side in files:
@@ -84,29 +84,29 @@ def describe(encoder: Encoder, dtype: str) -> dict[str, Any]:
     }
 
 
-def encode_sorted(encoder: Encoder, texts: Sequence[Text], role: Role, tick: Tick | None = None) -> F32:
-    """Their vectors, in their order; the longest go through first, with those of like length, so that little is padded."""
+def encode_sorted(encoder: Encoder, texts: Sequence[Text], role: Role, advance: Advance | None = None) -> F32:
+    """The vectors of these texts, in order. Texts are batched by length, longest first, so that little is padded."""
     lengths = np.array([len(text.whole) for text in texts])
     order = np.argsort(-lengths, kind="stable")
     vectors = np.empty((len(texts), encoder.width), np.float32)
     for start in range(0, len(order), encoder.batch):
         rows = order[start : start + encoder.batch]
         vectors[rows] = encoder.encode([_input(texts[row]) for row in rows], role)
-        if tick is not None:
-            tick(len(rows))
+        if advance is not None:
+            advance(len(rows))
     return vectors
 
 
-def _encode_parts(file: Path, folder: Path, encoder: Encoder, role: Role, dtype: np.dtype[Any], tick: Tick) -> Iterator[Path]:
+def _encode_parts(file: Path, folder: Path, encoder: Encoder, role: Role, dtype: np.dtype[Any], advance: Advance) -> Iterator[Path]:
     """The files of all parts, in order; those that are there already are not encoded again."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = read_texts(file)
     while part := list(islice(texts, PART)):
         target = folder / f"{_key(part, encoder, role, dtype)}.npy"
         if target.is_file():
-            tick(len(part))
+            advance(len(part))
         else:
-            vectors = encode_sorted(encoder, part, role, tick).astype(dtype)
+            vectors = encode_sorted(encoder, part, role, advance).astype(dtype)
             wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
             if len(wrong):
                 raise DataError(

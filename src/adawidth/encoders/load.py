@@ -1,4 +1,4 @@
-"""An encoder by its name, or the very one that vectors were made with."""
+"""Loads an encoder by its name, or the one that made some vectors."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def load_encoder(
 def encoder_of(encoding: Any, name: str | None = None, *, trusted: bool = False) -> Encoder:
     """The encoder that meta.json, or a model's record, names, with its prompts; one of another fingerprint is refused.
 
-    `name` says where it is found now, when that has changed. Without a `name` none is fetched, run or asked for that does not come
-    with an installed package: the record may be from anywhere. `trusted` says that it is not.
+    `name` says where the encoder is now, if it has moved. The record may come from anywhere, so without a `name` only encoders of
+    installed packages are loaded, unless the record is `trusted`.
     """
     stored, prompts, expected = _recorded(encoding)
     wanted = name or stored
@@ -80,7 +80,7 @@ def encoder_of(encoding: Any, name: str | None = None, *, trusted: bool = False)
 
 
 def comes_packaged(name: str) -> bool:
-    """Whether this names an encoder whose weights an installed package carries; a folder or a repository called alike is none."""
+    """Whether this names an encoder whose weights are in an installed package; a folder or repository of the same name does not count."""
     preset = preset_of(name)
     if preset is None or ALIASES.get(name, name) not in (preset.model, preset.short):
         return False

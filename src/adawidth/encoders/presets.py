@@ -1,4 +1,4 @@
-"""What each known encoder was trained to be given: prompts, pooling and length. Names are a model's own, or a short one of ours.
+"""Prompts, pooling and length that each known encoder was trained with. Names are the model's own, or short ones of ours.
 
 `{instruction}` in a query prompt says what is asked for; collections that have one of their own are in INSTRUCTIONS.
 """
@@ -90,6 +90,6 @@ def preset_of(name: str) -> Preset | None:
 
 
 def short_name(name: str) -> str:
-    """What vectors of this encoder are called where nothing else is said."""
+    """The default name for vectors of this encoder."""
     preset = preset_of(name.rpartition(":")[2])
     return (preset.short or preset.title) if preset else PurePath(name.rpartition(":")[2]).name

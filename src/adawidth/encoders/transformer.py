@@ -97,7 +97,7 @@ def _folder(name: str, preset: Preset | None) -> Path | None:
 
 
 def _load(source: str, local: bool, device: str | None, trust_remote_code: bool) -> Any:
-    """The model; what is at hand first, so that nothing is asked of the network where nothing is needed."""
+    """The model, from local files if there are any, so that the network is not used without need."""
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
@@ -123,7 +123,7 @@ def _load(source: str, local: bool, device: str | None, trust_remote_code: bool)
 
 
 def _reachable() -> bool:
-    """Whether the hub's name is known here: without a network its client would try again for over a minute."""
+    """Whether the hub's host name resolves. Without a network, its client would retry for over a minute."""
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
         return False
     host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname

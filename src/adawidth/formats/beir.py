@@ -22,10 +22,14 @@ SPLITS = ("train", "dev", "test")
 def load_dataset(
     path: StrPath, encoder: str | None = None, *, skip_unknown: bool = False, repeated: Repeated = "refuse", width: int | None = None
 ) -> Dataset:
-    """The dataset in a folder. `encoder` may be left out where there is one; `skip_unknown` leaves out labels without vectors.
+    """The dataset in a folder. `encoder` is needed only if there are several; `skip_unknown` ignores labels without vectors.
 
-    `repeated` is what becomes of a pair that is judged again with another grade (see `read_qrels`). `width` is the encoder width of the
-    model that the vectors are for: others are refused before they are read.
+    `repeated` says what to do with a pair that is judged twice, with different grades (see `read_qrels`). `width` is the
+    encoder width of the model that the vectors are for: vectors of another width are refused before they are read.
+
+    >>> from adawidth import bundled
+    >>> load_dataset(bundled.path())
+    Dataset(docstrings, minilm: 3,037 documents, 2,874 queries of width 384; labels train: 1,690, dev: 450, test: 734)
     """
     folder, home = Path(path), _embeddings(Path(path), encoder)
     corpus = _find(folder, home, "corpus", width)
@@ -47,18 +51,18 @@ def load_dataset(
 
 
 def load_documents(path: StrPath, encoder: str | None = None, *, width: int | None = None) -> Vectors:
-    """The documents of a dataset folder alone: neither queries nor labels are looked at. `width` as in `load_dataset`."""
+    """The documents of a dataset folder, without queries and labels. `width` as in `load_dataset`."""
     return _find(Path(path), _embeddings(Path(path), encoder), "corpus", width).read()
 
 
 def check_width(name: str, found: int, width: int | None) -> None:
-    """Refuses vectors that are not as wide as the model that they are for."""
+    """Refuses vectors that are not as wide as the model."""
     if width is not None and found != width:
         raise DataError(f"{name}: vectors are {found} wide, the model {width}: use the encoder it was fitted for (--encoder)")
 
 
 def encoders_in(folder: Path) -> list[str]:
-    """Names of the encoders whose vectors a dataset folder holds; a hidden name is of one that is not finished."""
+    """Names of the encoders whose vectors a dataset folder holds. Unfinished ones have hidden names and are left out."""
     base = folder / "embeddings"
     return sorted(entry.name for entry in base.iterdir() if entry.is_dir() and not entry.name.startswith(".")) if base.is_dir() else []
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..data import BLOCK, Document, Vectors, unit
+from ..data import BLOCK, Document, Vectors
+from ..data.vectors import one_per_row
 from ..errors import DataError
+from ..types import StrPath
 from .beir import check_width, load_documents, read_entries
 from .files import existing, told
-from .vectors import ID_COLUMNS, named, pyarrow_modules, read_found
+from .parquet import batches, column_of_vectors, described, matrix, opened
+from .vectors import ID_COLUMNS, named, read_found
 
 log = logging.getLogger("adawidth")
 
@@ -40,6 +41,7 @@ class Source:
     count: int
     width: int
     batches: Callable[[], Iterator[Batch]]
+    numbered: bool = False  # whether they came without ids, and their ids are row numbers
 
 
 def of_vectors(
@@ -49,19 +51,16 @@ def of_vectors(
     metadata: Sequence[Mapping[str, Any]] | None = None,
 ) -> Source:
     """Vectors with, where given, titles, texts and metadata, one per row."""
-    for name, given in (("titles", titles), ("texts", texts), ("metadata", metadata)):
-        if given is not None and len(given) != len(vectors):
-            raise DataError(f"{vectors.name}: {len(vectors)} vectors but {len(given)} {name}: give one per row, in row order")
+    columns = {
+        name: one_per_row(given, len(vectors), vectors.name, what)
+        for name, what, given in (("title", "titles", titles), ("text", "texts", texts), ("metadata", "metadata", metadata))
+        if given is not None
+    }
 
     def known(row: int) -> Document:
-        return Document(
-            vectors.ids[row],
-            "" if titles is None else titles[row],
-            "" if texts is None else texts[row],
-            {} if metadata is None else metadata[row],
-        )
+        return Document(vectors.ids[row], **{name: values[row] for name, values in columns.items()})
 
-    return Source(vectors.name, len(vectors), vectors.width, lambda: _batches(vectors, known))
+    return Source(vectors.name, len(vectors), vectors.width, lambda: _batches(vectors, known), isinstance(vectors.ids, range))
 
 
 def of_dataset(path: Path, encoder: str | None = None, *, width: int | None = None) -> Source:
@@ -133,53 +132,41 @@ def _entries(path: Path) -> Iterator[Document]:
 
 
 def _of_parquet(path: Path, expected: int | None) -> Source:
-    arrow, parquet = pyarrow_modules()
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
-    with told(path):
-        file = parquet.ParquetFile(path, pre_buffer=False)  # else it holds what it has read
-        schema = file.schema_arrow
-    lists = [f.name for f in schema if hasattr(f.type, "value_type") and arrow.types.is_floating(f.type.value_type)]
-    names = [name for name in ID_COLUMNS if name in schema.names]
-    if len(lists) != 1 or not names:
-        found = ", ".join(f"{field.name} ({field.type})" for field in schema)
-        raise DataError(f"{path}: expected one column of lists of floats and one of {', '.join(ID_COLUMNS)}, found {found}")
-    vector, identifier = lists[0], names[0]
+    file = opened(path)
+    vector, _ = columns_of(path, file.schema_arrow)
 
-    def batches() -> Iterator[Batch]:
+    def read() -> Iterator[Batch]:
         start, width = 0, None
-        try:
-            for part in file.iter_batches(batch_size=BLOCK):
-                ids = named(path, part.column(identifier).to_pylist())
-                values = _matrix(path, part.column(vector), start, width)
-                values = unit(values) if start else values  # the note on lengths comes once
-                width = values.shape[1]
-                rest = part.drop_columns([vector, identifier]).to_pylist()
-                yield Batch(Vectors.of(values, ids, name=str(path)), [_document(name, row) for name, row in zip(ids, rest, strict=True)])
-                start += len(ids)
-        except DataError:
-            raise
-        except Exception as error:  # pyarrow's own kinds, and of crafted files any other
-            reason = str(error).partition("\n")[0][:200]
-            raise DataError(f"{path}: this .parquet file is damaged behind row {start}: {reason}") from None
+        for part in batches(path, file, BLOCK):
+            with told(path):
+                batch = batch_of(path, part, start, width)
+            width = batch.vectors.width
+            yield batch
+            start += len(batch.documents)
 
-    with told(path):
-        first = next(file.iter_batches(batch_size=1, columns=[vector]), None)
-        width = 0 if first is None else _matrix(path, first.column(vector), 0, None).shape[1]
+    first = next(batches(path, file, 1, [vector]), None)
+    width = 0 if first is None else matrix(path, first.column(vector)).shape[1]
     check_width(str(path), width, expected)
-    return Source(str(path), file.metadata.num_rows, width, batches)
+    return Source(str(path), file.metadata.num_rows, width, read)
 
 
-def _matrix(path: Path, column: Any, start: int, width: int | None) -> Any:
-    """A column of lists as one array."""
-    if column.null_count:
-        raise DataError(f"{path}: row {start + column.is_null().to_pylist().index(True)} has no vector: drop or re-encode it")
-    lengths = np.diff(column.offsets.to_numpy()) if hasattr(column, "offsets") else np.full(len(column), column.type.list_size)
-    expected = int(lengths[0]) if width is None else width
-    if (lengths != expected).any():
-        row = int(np.flatnonzero(lengths != expected)[0])
-        raise DataError(f"{path}: row {start + row} is {lengths[row]} wide, row 0 {expected}: all vectors need one width")
-    return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), expected)
+def columns_of(place: StrPath, schema: Any) -> tuple[str, str]:
+    """The names of the columns of vectors and of ids."""
+    vector = column_of_vectors(place, schema)
+    identifier = next((name for name in ID_COLUMNS if name in schema.names), None)
+    if identifier is None:
+        raise DataError(f"{place}: expected a column of ids, one of {', '.join(ID_COLUMNS)}, found {described(schema)}")
+    return vector, identifier
+
+
+def batch_of(place: StrPath, part: Any, start: int = 0, width: int | None = None) -> Batch:
+    """An Arrow record batch as documents: vectors, ids, title, text, and every other column as metadata. `start` is its first row."""
+    vector, identifier = columns_of(place, part.schema)
+    ids = named(place, part.column(identifier).to_pylist())
+    values = matrix(place, part.column(vector), start, width)
+    rest = part.drop_columns([vector, identifier]).to_pylist()
+    vectors = Vectors.of(values, ids, name=str(place), note=not start)  # of lengths that are not one: once
+    return Batch(vectors, [_document(name, row) for name, row in zip(ids, rest, strict=True)])
 
 
 def _document(name: str, row: Mapping[str, Any]) -> Document:

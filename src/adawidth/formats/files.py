@@ -17,6 +17,7 @@ from typing import IO, Any
 from ..errors import AdaWidthError, DataError
 from ..types import StrPath
 
+PART = 2**20  # bytes read at a time
 LONGEST = 2**26  # bytes of a line
 PLAUSIBLE, RATIO = 2**28, 200  # a packed file may unpack to so many bytes, or to so many times its own
 
@@ -28,6 +29,22 @@ def existing(path: Path) -> Path | None:
 
 def regular_bytes(path: Path, limit: int) -> bytes:
     """What a file holds; an OSError for links, for pipes and devices, which could be waited for, and for more than `limit` bytes."""
+    with _regular(path, limit) as (file, size):
+        return file.read(size)  # not `limit`, for which memory would be taken
+
+
+def regular_checksum(path: Path, limit: int) -> int:
+    """CRC-32 of what a file holds, which is refused as `regular_bytes` does."""
+    checksum = 0
+    with _regular(path, limit) as (file, _):
+        while part := file.read(PART):
+            checksum = zlib.crc32(part, checksum)
+    return checksum
+
+
+@contextmanager
+def _regular(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
+    """A plain file, opened, and its size."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(handle, "rb") as file:
         found = os.fstat(handle)
@@ -35,12 +52,12 @@ def regular_bytes(path: Path, limit: int) -> bytes:
             raise OSError(errno.EINVAL, "not a regular file")
         if found.st_size > limit:
             raise OSError(errno.EFBIG, f"{found.st_size} bytes, at most {limit} are expected")
-        return file.read(limit)
+        yield file, found.st_size
 
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """What a library raises over a damaged file, which can be anything, as one line."""
+    """Turns whatever a library raises on a damaged file into an error of one line."""
     try:
         yield
     except AdaWidthError:
@@ -97,7 +114,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def atomic_file(path: StrPath) -> Iterator[IO[bytes]]:
-    """A file to write that takes its name, replacing what had it, only when the block has ended well."""
+    """A file to write. It gets its name, replacing an existing file, only if the block succeeds."""
     path = Path(path)
     building = hidden_name(path)
     with written(path):
@@ -130,7 +147,7 @@ def hidden_name(path: Path) -> Path:
 
 @contextmanager
 def written(path: Path) -> Iterator[None]:
-    """Turns what the system says while `path` is written into one line."""
+    """Turns a system error during a write to `path` into an error of one line."""
     try:
         yield
     except OSError as error:
@@ -144,7 +161,7 @@ def written(path: Path) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Waits until the disk has this file, or this folder's entries."""
+    """Waits until this file, or this folder's entries, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

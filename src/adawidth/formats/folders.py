@@ -78,7 +78,7 @@ def refuse_out(path: StrPath, kind: Kind, *, force: bool = False, inputs: Collec
 
 @contextmanager
 def atomic_folder(path: StrPath, kind: Kind, *, force: bool = False, inputs: Collection[StrPath | None] = ()) -> Iterator[Path]:
-    """An empty folder to fill that becomes `path` only when the block has ended well.
+    """An empty folder to fill. It becomes `path` only if the block succeeds.
 
     A `path` that exists is refused without `force`. With it, a folder of the same kind is replaced, unless it is an input or holds
     one; whatever fails, either the old or the new one is there.
@@ -114,7 +114,7 @@ def _check(path: Path, kind: Kind, force: bool, inputs: Collection[StrPath | Non
 
 @contextmanager
 def kept_if_used(folder: Path) -> Iterator[None]:
-    """Makes a folder and its parents, those that are missing; at the end, those that are still empty go."""
+    """Makes a folder and its missing parents; at the end, removes those that are still empty."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def _swap(building: Path, path: Path) -> None:
-    """Gives `building` the name `path`; what stood there is removed, or has the name of `building` then."""
+    """Renames `building` to `path`. What was there is removed, or gets the name of `building`."""
     if not os.path.lexists(path):
         os.rename(building, path)
     elif not _exchanged(building, path):
@@ -191,7 +191,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def _sweep(path: Path) -> None:
-    """Removes what killed builds of this name left; puts back what one had moved away, if nothing has its name."""
+    """Removes what killed builds of this name left behind, and puts back what one had moved away, if the name is free."""
     place = Path(os.path.abspath(path))
     left = re.compile(rf"\.{re.escape(place.name)}\.[0-9a-f]{{32}}\.(tmp|old)")
     with suppress(OSError):

@@ -1,6 +1,6 @@
 """Texts in files: JSON lines (BEIR's among them), CSV, Parquet, plain text, and folders of .txt and .md files.
 
-A .txt file holds one text a line. A .md file, and every file of a folder, is cut at blank lines into passages of about a thousand
+A .txt file holds one text per line. A .md file, and every file of a folder, is cut at blank lines into passages of about a thousand
 characters, as encoders read little more than that.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import DataError, OptionError
 from ..types import StrPath
 from .files import atomic_file, existing, json_of, lines, told
-from .vectors import pyarrow_modules
+from .parquet import batches, opened
 
 TEXT_COLUMNS = ("text", "contents", "content", "body", "passage", "question", "query")
 TITLE_COLUMNS = ("title", "heading")
@@ -150,16 +150,10 @@ def _separated_rows(path: Path, delimiter: str) -> Iterator[Row]:
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
-    _, parquet = pyarrow_modules()
-    with told(path):
-        batches = parquet.ParquetFile(path).iter_batches(batch_size=1_024)
     number = 0
-    while True:
+    for batch in batches(path, opened(path), 1_024):
         with told(path):
-            batch = next(batches, None)
-            rows = [] if batch is None else batch.to_pylist()
-        if batch is None:
-            return
+            rows = batch.to_pylist()
         for row in rows:
             number += 1
             yield number, row

@@ -78,7 +78,7 @@ def read_run(path: StrPath) -> Run:
 
 
 def write_run(path: StrPath, queries: Sequence[Id], hits: Hits, tag: str = "adawidth") -> None:
-    """A TREC run of the answers to these query ids. A score is lowered where trec_eval would otherwise order the documents anew."""
+    """A TREC run of the answers to these query ids. A score is lowered where trec_eval would otherwise reorder documents."""
     path = Path(path)
     if len(queries) != len(hits):
         raise DataError(f"{path}: {len(queries)} query ids but answers to {len(hits)} queries: give one id an answer")

@@ -1,7 +1,7 @@
 """Vectors in files: .npy (memory-mapped), .npz, .safetensors and .parquet, with their ids. Nothing is ever unpickled.
 
 Ids stand inside the last three (an array, tensor or column called ids or id), or else in an .ids file of the same name,
-one a line in row order; read from a file they are strings.
+one per line in row order. Ids read from a file are strings.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from ..data import Vectors
-from ..errors import DataError, OptionalDependencyError
+from ..data import BLOCK, Vectors
+from ..errors import DataError
 from ..types import Array, Floats, Id, StrPath
 from .files import PLAUSIBLE, RATIO, atomic_file, existing, lines, told, write_lines
+from .parquet import batches, column_of_vectors, matrix, opened, pyarrow_modules
 
 Found = tuple[Array, list[str] | None]  # what a file holds: values, and ids where it has them
 
@@ -56,17 +57,17 @@ def write_vectors(path: StrPath, vectors: Vectors) -> None:
 
 
 def read_ids(path: StrPath) -> list[str]:
-    """One id a line, none empty; .gz accepted."""
+    """One id per line, none empty; .gz accepted."""
     ids = []
     for number, line in lines(Path(path)):
         if not line:
-            raise DataError(f"{path}:{number}: expected an id, found an empty line: give one id a line")
+            raise DataError(f"{path}:{number}: expected an id, found an empty line: give one id per line")
         ids.append(line)
     return ids
 
 
 def write_ids(path: StrPath, ids: Sequence[Id]) -> None:
-    """One id a line."""
+    """Writes one id per line."""
     write_lines(path, _lines_of_ids(Path(path), ids))
 
 
@@ -171,11 +172,11 @@ def _values(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> str:
 def _ids(path: Path, stored: Array) -> list[str]:
     """Ids from an array of them, or from their lines as UTF-8 bytes (safetensors has no strings)."""
     if stored.ndim != 1:
-        raise DataError(f"{path}: ids have {stored.ndim} dimensions, expected one id a row")
+        raise DataError(f"{path}: ids have {stored.ndim} dimensions, expected one id per row")
     return named(path, stored.tobytes().split(b"\n") if stored.dtype == np.uint8 else stored.tolist())
 
 
-def named(path: Path, ids: Iterable[Any]) -> list[str]:
+def named(path: StrPath, ids: Iterable[Any]) -> list[str]:
     """Ids as text; one that is missing, or that UTF-8 can't hold, is refused with its row."""
     names = []
     for row, identifier in enumerate(ids):
@@ -191,33 +192,17 @@ def named(path: Path, ids: Iterable[Any]) -> list[str]:
 
 
 def _read_parquet(path: Path) -> Found:
-    arrow, parquet = pyarrow_modules()
-    table = parquet.read_table(path)
-    lists = [f.name for f in table.schema if hasattr(f.type, "value_type") and arrow.types.is_floating(f.type.value_type)]
-    if len(lists) != 1:
-        found = ", ".join(f"{field.name} ({field.type})" for field in table.schema)
-        raise DataError(f"{path}: expected one column of lists of floats, found {len(lists)} among {found}")
-    column = table[lists[0]].combine_chunks()
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
-        raise DataError(f"{path}: row {row} of column {lists[0]!r} is empty, {column.null_count} are: drop or re-encode them")
-    widths = np.diff(column.offsets.to_numpy()) if hasattr(column, "offsets") else np.array([column.type.list_size])
-    if len(np.unique(widths)) > 1:
-        row = int(np.flatnonzero(widths != widths[0])[0])
-        raise DataError(f"{path}: row {row} is {widths[row]} wide, row 0 {widths[0]}: all vectors need one width")
-    values = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), widths[0] if len(widths) else 0)
-    ids = next((table[name].to_pylist() for name in ID_COLUMNS if name in table.column_names), None)
+    arrow, _ = pyarrow_modules()
+    file = opened(path)
+    vector = column_of_vectors(path, file.schema_arrow)
+    identifier = next((name for name in ID_COLUMNS if name in file.schema_arrow.names), None)
+    wanted = [vector] if identifier is None else [vector, identifier]
+    parts = list(batches(path, file, BLOCK, wanted))
+    kind = file.schema_arrow.field(vector).type
+    column = arrow.chunked_array([part.column(vector) for part in parts], kind).combine_chunks()
+    values = matrix(path, column)
+    ids = None if identifier is None else [name for part in parts for name in part.column(identifier).to_pylist()]
     return values, None if ids is None else named(path, ids)
-
-
-def pyarrow_modules() -> tuple[Any, Any]:
-    """pyarrow and pyarrow.parquet, which only some users need."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise OptionalDependencyError("pyarrow", "parquet") from None
-    return pyarrow, pyarrow.parquet
 
 
 def _cut_off(path: Path, expected: int, size: int) -> DataError:

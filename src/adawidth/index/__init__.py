@@ -1,5 +1,5 @@
 """The backend on disk: an index folder, what one search sees of it, ids, repair, and rescoring in compiled code.
-What is stored is in store and codes; its layout is a contract, changed only with a new version number."""
+store/ and codes/ have what is stored. Its layout is a contract: it changes only with a new version number."""
 
 from ..threads import settle
 from .folder import IndexFolder

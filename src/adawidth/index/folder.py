@@ -1,7 +1,7 @@
-"""IndexFolder: an index folder, searched and changed. It survives what a machine does to it: see commit.py and docs/index.md.
+"""IndexFolder: an index folder, to search and to change. It survives kills and I/O errors: see commit.py and docs/index.md.
 
-manifest.sqlite    which segments there are, what is removed, what documents say: one transaction per commit
-*.segment          rows, codes and lengths of documents; written once
+manifest.sqlite    segments, removals, titles, texts and metadata: one transaction per commit
+*.segment          rows, codes and prefix norms of documents; written once
 model/             a copy of the model that the index was made with
 lock               held by the one writer
 """
@@ -18,20 +18,21 @@ from typing import Any, Self, get_args
 
 import numpy as np
 
-from ..artifact import FORMAT, read_model, stored_rotation
-from ..data import BLOCK, Vectors
+from ..artifact import FORMAT, limits, read_model, stored_rotation
+from ..data import BLOCK
 from ..errors import AdaWidthError, ArtifactError, DataError, OptionError
 from ..formats import Kind, atomic_folder
 from ..formats.documents import Source
-from ..progress import Tick, progress
+from ..formats.files import regular_checksum
+from ..progress import Advance, progress
 from ..rotation import Rotation
-from ..stages import Store, Written
-from ..stages.backend import listed
-from ..stages.memory import twins
+from ..stages import RowStore, Written
+from ..stages.backend import check_width, listed, named
+from ..stages.energy import check_encoder, spread
 from ..types import F16, Id, Rows, Storage, StrPath
 from .store import lock
 from .store.commit import Change, change
-from .store.manifest import FILE, Manifest, Settings, log_length, settle
+from .store.manifest import FILE, IndexSettings, Manifest, log_length, settle
 from .store.segment import Entry, MissingSegment, Segment
 from .store.segment_writer import SegmentWriter
 from .view import View
@@ -45,14 +46,14 @@ SEED = 0  # of the codes
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
 
 
-class IndexFolder(Store):
-    """An index folder. One process at a time writes to it, any number search it; each sees the commit it opened or refreshed at."""
+class IndexFolder(RowStore):
+    """An index folder. One process at a time writes to it, any number search it. Each sees the commit of its last open or refresh."""
 
     path: Path
     view: View
 
     def __init__(self, path: StrPath, *, searching: bool = True) -> None:
-        """Opens the folder at its last commit, or only to write to it. Nothing in it is run, nothing outside of it is read."""
+        """Opens the folder at its last commit, or only for writing. No code in it is run, and nothing outside of it is read."""
         self.path = Path(path)
         check_folder(self.path)
         self._opening = threading.RLock()
@@ -68,7 +69,7 @@ class IndexFolder(Store):
         self.__init__(state["path"])  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> View:
-        """`view` is opened when it is first looked at."""
+        """`view` is opened on first use."""
         if name != "view" or "_opening" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         with self._opening:
@@ -97,7 +98,7 @@ class IndexFolder(Store):
         """An empty index in a folder that holds the model in `model/` and nothing else.
 
         `keep` is how many coordinates are stored (all, if not given), `start` the width that codes find candidates for, `target`
-        the least width that searches read to (`keep`, if not given), `ladder` the widths whose lengths are stored.
+        the least width that searches read to (`keep`, if not given), `ladder` the widths whose prefix norms are stored.
         """
         width = rotation.width if keep is None else keep
         if not start <= width <= rotation.width:
@@ -107,7 +108,9 @@ class IndexFolder(Store):
         widths = (*sorted({m for m in ladder if m < width}), width)
         checksums = {file.name: zlib.crc32(file.read_bytes()) for file in sorted((folder / MODEL).iterdir())}
         coded = 2 * start if min(target or width, width) >= 2 * start else start
-        Manifest.create(folder, Settings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums, numbered))
+        Manifest.create(
+            folder, IndexSettings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums, numbered)
+        )
         return cls(folder)
 
     def __enter__(self) -> Self:
@@ -117,7 +120,7 @@ class IndexFolder(Store):
         self.close()
 
     def close(self) -> None:
-        """Ends it, and leaves the manifest in one file if no one else has it open."""
+        """Closes all files, and checkpoints the manifest if nobody else has it open."""
         if self._seen is not None:
             self._seen.close()
             settle(self.path)
@@ -130,15 +133,7 @@ class IndexFolder(Store):
         return isinstance(identifier, str | int) and bool(self.view.manifest.numbers_of([str(identifier)]))
 
     @property
-    def numbered(self) -> bool:
-        return self.settings.numbered
-
-    @property
-    def following(self) -> int:
-        return self.view.manifest.head.following
-
-    @property
-    def settings(self) -> Settings:
+    def settings(self) -> IndexSettings:
         """What was chosen when it was made."""
         return self.view.manifest.head.settings
 
@@ -149,25 +144,27 @@ class IndexFolder(Store):
 
     @cached_property
     def rotation(self) -> Rotation:
-        """The rotation that the documents are under."""
-        rotation = stored_rotation(*read_model(self.path / MODEL))
-        rotation.check_same(self.fingerprint, str(self.path))
-        return rotation
+        """The rotation of the copied model."""
+        return stored_rotation(*read_model(self.path / MODEL))
 
     def write(self, documents: Source, *, update: bool = False) -> Written:
-        """Adds documents, batch by batch, in one commit; when this returns, the disk has them."""
-        with change(self.path, self._seen) as changing, progress("indexing", documents.count) as tick:
+        """Adds documents, batch by batch, in one commit; when this returns, they are durable."""
+        with change(self.path, self._seen) as changing, progress("indexing", documents.count) as advance:
             settings, before = changing.head.settings, changing.head
-            if documents.width != settings.encoder_width:
-                widths = f"documents are {documents.width} wide, the index {settings.encoder_width}"
-                raise DataError(f"{documents.name}: {widths}: use the index's own encoder")
+            check_width(documents, settings.encoder_width)
+            check_model(self.path, settings)
+            self.rotation.check_same(settings.fingerprint, str(self.path))
+            some = self._some(changing)
+            following = max(before.following, 1 + changing.highest()) if documents.numbered and settings.numbered else 0
             absorbed = _absorbed(changing.segments, documents.count)
             with _writer(self.path, settings) as writer:
                 self._copy(changing, absorbed, writer)
-                for batch in documents.batches():
+                for batch in named(documents, numbered=settings.numbered, following=following):
+                    rows = self.rotation.stored(batch.vectors.all(), settings.width)
+                    check_encoder(some, rows, settings.encoder_width, documents.name)
                     numbers = changing.insert(batch.documents, update=update)
-                    writer.append(self._rotated(batch.vectors, settings.width), numbers, [str(document.id) for document in batch.documents])
-                    tick(len(numbers))
+                    writer.append(rows, numbers, [str(document.id) for document in batch.documents])
+                    advance(len(numbers))
                 added = changing.head.following - before.following
                 if not added:
                     raise DataError(f"{documents.name}: there are no documents")
@@ -186,27 +183,27 @@ class IndexFolder(Store):
         return len(wanted)
 
     def compact(self) -> bool:
-        """Makes one segment of all, without what was removed; False where there is nothing to do. Searches go on meanwhile."""
+        """Merges all segments into one, without removed rows; False if there is nothing to do. Searches can go on meanwhile."""
         with change(self.path, self._seen) as changing:
             needed = len(changing.segments) > 1 or changing.head.removed > 0
             if needed:
                 rows = sum(entry.rows for entry in changing.segments)
-                with _writer(self.path, changing.head.settings) as writer, progress("compacting", rows) as tick:
-                    self._copy(changing, changing.segments, writer, tick)
+                with _writer(self.path, changing.head.settings) as writer, progress("compacting", rows) as advance:
+                    self._copy(changing, changing.segments, writer, advance)
                     new = [writer.finish(changing.head.settings.storage, SEED)] if len(writer) else []
                 changing.replace(changing.segments, new)
         self._committed()
         return needed
 
     def snapshot(self, path: StrPath, *, force: bool = False) -> None:
-        """A copy of the index as this object sees it, checked through and through, whatever is written meanwhile."""
+        """Copies the index as this object sees it, and verifies the copy, whatever is written meanwhile."""
         view = self.view
         view.manifest.check()
-        with atomic_folder(path, INDEX, force=force, inputs=[self.path]) as folder, progress("copying", len(view.segments)) as tick:
+        with atomic_folder(path, INDEX, force=force, inputs=[self.path]) as folder, progress("copying", len(view.segments)) as advance:
             for segment in view.segments:
                 segment.check()
                 (folder / segment.entry.name).write_bytes(segment.bytes())
-                tick()
+                advance()
             (folder / MODEL).mkdir()
             for name in self.settings.model:
                 (folder / MODEL / name).write_bytes((self.path / MODEL / name).read_bytes())
@@ -214,9 +211,9 @@ class IndexFolder(Store):
             view.manifest.copy_to(folder)
 
     def refresh(self) -> bool:
-        """Goes on to the last commit; whether there was a newer one. Searches that have begun end where they began.
+        """Moves on to the last commit; returns whether it is a newer one. Running searches finish on the commit they began with.
 
-        A reader that stays at an old commit keeps SQLite from reusing its log: refresh now and then where others write.
+        A reader that stays at an old commit keeps SQLite from reusing its log: refresh now and then if others write.
         """
         with self._opening:
             now = self.view
@@ -229,7 +226,7 @@ class IndexFolder(Store):
         return True
 
     def _committed(self) -> None:
-        """Goes on to a commit just made, and to its pages in the manifest itself, so that the next one can reuse the log."""
+        """Moves on to a commit just made, and checkpoints it, so that the next one can reuse the log."""
         now: View | None = vars(self).get("view")
         if now is None:
             settle(self.path)
@@ -239,8 +236,8 @@ class IndexFolder(Store):
         try:
             with self._opening:
                 self.view = self._opened({segment.entry.name: segment for segment in now.segments})
-                self.view.checked = now.checked  # of what is new, only the new documents are to be read
-            del now  # and with it, where no search goes on, the last need of the log before this commit
+                self.view.checked = now.checked  # only the new documents are still to be checked
+            del now  # unless a search is running, nothing needs the older log any more
             for mode in ("FULL", "TRUNCATE") if length > before else ("PASSIVE",):
                 settle(self.path, mode)
                 self.refresh()
@@ -280,7 +277,7 @@ class IndexFolder(Store):
         }
 
     def _opened(self, known: Mapping[str, Segment]) -> View:
-        """The last commit. A writer may remove files between the manifest and them: then there is a newer commit."""
+        """The last commit. A writer may remove files after the manifest was read: then there is a newer commit."""
         for attempt in range(ATTEMPTS):
             manifest = Manifest(self.path)
             try:
@@ -294,14 +291,14 @@ class IndexFolder(Store):
                 raise
         raise AssertionError("every attempt returns or raises")
 
-    def _rotated(self, vectors: Vectors, width: int) -> F16:
-        """Rotated and cut. Rounding must not order equal documents: their ids do."""
-        rows = self.rotation.apply(vectors.all(), width)
-        copies, originals = twins(vectors)
-        rows[copies] = rows[originals]
-        return rows.astype(np.float16)
+    def _some(self, changing: Change) -> F16:
+        """Some documents' rows, of the largest segment."""
+        largest = max(changing.segments, key=lambda entry: entry.rows, default=None)
+        if largest is None:
+            return np.empty((0, changing.head.settings.width), np.float16)
+        return Segment(self.path, largest, rows_only=True).some(spread(largest.rows))
 
-    def _copy(self, changing: Change, entries: Sequence[Entry], writer: SegmentWriter, tick: Tick | None = None) -> None:
+    def _copy(self, changing: Change, entries: Sequence[Entry], writer: SegmentWriter, advance: Advance | None = None) -> None:
         """Appends what is not removed of some segments."""
         for entry in entries:
             segment = Segment(self.path, entry)
@@ -310,11 +307,11 @@ class IndexFolder(Store):
             for start in range(0, len(segment), BLOCK):
                 kept = start + np.flatnonzero(alive[start : start + BLOCK])
                 writer.append(segment.rows[kept], segment.numbers[kept], [ids[row] for row in kept.tolist()])
-                if tick is not None:
-                    tick(min(BLOCK, len(segment) - start))
+                if advance is not None:
+                    advance(min(BLOCK, len(segment) - start))
 
     def _numbers(self, manifest: Manifest, ids: Sequence[str]) -> dict[str, int]:
-        """The numbers of ids that must be there."""
+        """The numbers of these ids; a DataError if one is missing."""
         found = manifest.numbers_of(ids)
         missing = [name for name in ids if name not in found]
         if missing:
@@ -322,14 +319,14 @@ class IndexFolder(Store):
         return {name: found[name] for name in ids}
 
 
-def _writer(folder: Path, settings: Settings) -> SegmentWriter:
+def _writer(folder: Path, settings: IndexSettings) -> SegmentWriter:
     return SegmentWriter(folder, settings.width, settings.ladder, settings.start, settings.coded)
 
 
 def _absorbed(entries: Sequence[Entry], count: int) -> list[Entry]:
-    """The last segments that are no larger than what comes behind them: a new segment of `count` documents takes them up.
+    """The last segments, each no larger than all that follow it: a new segment of `count` documents absorbs them.
 
-    So there are never more segments than doublings between the smallest and the largest, however little is added at a time.
+    So the number of segments grows with the logarithm of the documents, however few are added at a time.
     """
     taken: list[Entry] = []
     for entry in reversed(entries):
@@ -341,7 +338,7 @@ def _absorbed(entries: Sequence[Entry], count: int) -> list[Entry]:
 
 
 def check_folder(path: Path) -> None:
-    """Refuses what is no index folder, and one with links, which could lead out of it."""
+    """Refuses what is not an index folder, and one with links, which could lead out of it."""
     if not path.is_dir():
         raise ArtifactError(f"{path}: there is no such index; make one with `adawidth index MODEL DATASET --out {path.name}`")
     if not (path / FILE).is_file():
@@ -351,12 +348,13 @@ def check_folder(path: Path) -> None:
         raise ArtifactError(f"{link}: this is a link; an index has none, and what it leads to is not read: copy the file itself")
 
 
-def check_model(path: Path, settings: Settings) -> None:
+def check_model(path: Path, settings: IndexSettings) -> None:
     """Refuses a copy of the model that is not what was copied."""
+    most = limits(path / MODEL)
     for name, checksum in settings.model.items():
         file = path / MODEL / name
         try:
-            found = zlib.crc32(file.read_bytes()) if "/" not in name and not file.is_fifo() else None
+            found = regular_checksum(file, most[name]) if name in most else None
         except OSError as error:
             raise ArtifactError(f"{file}: can't be read ({error.strerror}): restore a snapshot") from None
         if found != checksum:

@@ -1,4 +1,4 @@
-"""Document ids of an index folder and their tie-break order, decoded when they are asked for."""
+"""Document ids of an index folder, decoded on demand, and their tie-break order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..types import I64, Id, Rows
 from .store.manifest import Manifest
 from .store.segment import Segment
 
-FEW = 20  # where fewer than one row in so many is outside of the largest segment, those are sorted in among its own
+FEW = 20  # if fewer than one row in so many is outside of the largest segment, these are inserted into its order
 
 
 class StoredDocuments(Documents):
@@ -27,7 +27,7 @@ class StoredDocuments(Documents):
         self.manifest = manifest
 
     def describe(self, rows: Iterable[int]) -> list[Document]:
-        """What is known of the documents in these rows, also where they have been removed since."""
+        """What is known of the documents in these rows, even if they have been removed since."""
         places = [(bisect_right(self.firsts, row) - 1, row) for row in rows]
         numbers = [int(self.segments[place].numbers[row - self.firsts[place]]) for place, row in places]
         found = self.manifest.documents_of(numbers)
@@ -35,19 +35,19 @@ class StoredDocuments(Documents):
 
     @cached_property
     def tie_rank(self) -> I64:
-        """Orders rows as their ids, descending: merged from the segments' own orders."""
+        """The tie-break order, by ids, descending: merged from the orders of the segments."""
         rank = np.empty(self.firsts[-1], np.int64)
         if not self.segments:
             return rank
         large, *rest = sorted(range(len(self.segments)), key=lambda place: len(self.segments[place]), reverse=True)
         others = [row for place in rest for row in self._descending(place).tolist()]
-        if FEW * len(others) > len(rank):  # sorting runs that are sorted is merging them
+        if FEW * len(others) > len(rank):  # Python's sort merges runs that are sorted
             rows = sorted([*self._descending(large).tolist(), *others], key=self._text, reverse=True)
             rank[rows] = np.arange(len(rows))
             return rank
         step, places = len(others) + 1, rank[self.firsts[large] : self.firsts[large + 1]]
         np.multiply(self.segments[large].arrays["places"], step, out=places, dtype=np.int64)
-        places += step  # numbers before each are left for the others
+        places += step  # leaves numbers free before each, for the others
         low, order = 0, self._descending(large) if others else places[:0]
         for place, row in enumerate(sorted(others, key=self._text, reverse=True)):
             low = bisect_left(order, True, lo=low, key=partial(self._before, row))
@@ -70,7 +70,7 @@ class StoredDocuments(Documents):
 
 
 class Ids(Sequence[Id]):
-    """Ids of documents, decoded when they are asked for."""
+    """Ids of documents, decoded on demand."""
 
     def __init__(self, segments: Sequence[Segment], firsts: Sequence[int], *, numbered: bool) -> None:
         self._segments = segments

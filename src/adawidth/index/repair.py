@@ -1,8 +1,8 @@
-"""Examining an index folder to the last byte, and saving what can be saved of one that is damaged.
+"""Checks every byte of an index folder, and saves what can be saved of a damaged one.
 
-Of a segment only the rows can't be made again: lengths and codes follow from them, numbers and ids stand in the manifest too. So
-every row whose block has its checksum is saved. A damaged manifest can't be mended: that is what snapshots are for.
-Nothing is deleted: damaged files, and segments that the manifest does not know, go to a folder `aside`, before the commit.
+Only the rows of a segment can't be recomputed: norms and codes follow from them, and numbers and ids are in the manifest too. So
+every row whose block matches its checksum is saved. A damaged manifest can't be repaired: that is what snapshots are for.
+Nothing is deleted: before the commit, damaged files and segments that the manifest does not list are moved to the folder `aside`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def examine(path: StrPath) -> list[str]:
 
 
 def repair(path: StrPath, *, dry_run: bool = False) -> Repair:
-    """Rewrites damaged segments without the rows that are lost, in one commit; with `dry_run` says what that would do.
+    """Rewrites damaged segments without the rows that are lost, in one commit; with `dry_run`, only says what it would do.
 
-    What was damaged is kept in the folder `aside`, for whoever may read more of it.
+    The damaged files are kept in the folder `aside`.
     """
     folder = Path(path)
     check_folder(folder)
@@ -92,7 +92,7 @@ def _rows(folder: Path, entry: Entry, manifest: Manifest) -> tuple[Rows, Rows]:
 
 
 def _numbers(entry: Entry, manifest: Manifest) -> I64:
-    """The numbers of a segment's documents, in row order, from the manifest: it has those that are there and those removed."""
+    """The numbers of a segment's documents, in row order, from the manifest, which also has those of removed documents."""
     there = manifest.matching("number BETWEEN ? AND ?", (entry.first, entry.last))
     gone = manifest.removed[(manifest.removed >= entry.first) & (manifest.removed <= entry.last)]
     return np.sort(np.concatenate([there, gone]))

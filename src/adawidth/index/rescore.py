@@ -1,7 +1,7 @@
-"""Rescoring at speed: the stage loop, fused into one compiled call per query, for the taper, the router and fixed widths.
+"""Fast rescoring: the stage loop, fused into one compiled call per query, for the taper, the router and fixed widths.
 
-It reads float16 rows where they lie, one memory-mapped array per segment, and gives what the stage loop gives over the same rows.
-Everything that reaches an address is checked here first.
+It reads float16 rows in place, from one memory-mapped array per segment, and returns what the stage loop returns over the same rows.
+Everything that could lead to a wrong address is checked here first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Prepared = tuple[Any, tuple[Any, ...], tuple[Any, ...], int]  # kernel, rows, se
 NO_BIAS = np.empty(0, np.float32)
 ONE, UNKNOWN = np.float32(1.0), np.float32(-1.0)  # squared lengths of queries
 MANY = 64  # policies whose settings are kept
-FEW = 8  # queries up to which each is rotated by itself, as far as it reads; more are rotated together
+FEW = 8  # up to so many queries are rotated one by one, as far as each reads; more are rotated together
 
 
 def fusible(policy: Policy) -> bool:
@@ -37,7 +37,7 @@ class Rescorer:
     """Answers from given candidates. Safe for concurrent use: compiled code runs without the interpreter's lock."""
 
     def __init__(self, segments: Sequence[F16], norms: Lengths, ties: I64) -> None:
-        """`segments` hold the rows one after the other; `norms` gives all prefix lengths at a width, `ties` the tie ranks."""
+        """`segments` have the rows, one after the other; `norms` returns all prefix norms at a width; `ties` are tie-break ranks."""
         for place, rows in enumerate(segments):
             if rows.dtype != np.float16 or rows.ndim != 2 or not rows.flags.c_contiguous or rows.shape[1] != segments[0].shape[1]:
                 raise DataError(f"segment {place}: {rows.dtype} of shape {rows.shape}, not whole float16 rows as wide as segment 0's")
@@ -49,7 +49,7 @@ class Rescorer:
             raise DataError(f"there are {self._count} rows, but tie ranks of {len(ties)}")
         self._norms = norms
         self._table = (bases, firsts, self._width, np.ascontiguousarray(ties, np.int64))
-        self._prepared: dict[Policy, Prepared] = {}  # a cache of the method would be a cycle, and keep files open
+        self._prepared: dict[Policy, Prepared] = {}  # functools.cache would make a reference cycle, and keep files open
 
     def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int, shortlist: int) -> rescore.Found:
         """The k best of each query's candidates (rows, -1 where there are fewer) by the policy; the best `shortlist` count. (Q, C)"""
@@ -70,7 +70,7 @@ class Rescorer:
         candidates = np.ascontiguousarray(candidates, np.int64)
         outputs = (found.rows, found.scores, found.coordinates, found.widths)
         if kernel is rescore.taper:
-            known = ONE if queries.bias is None and reach == queries.values.shape[1] else UNKNOWN  # a rotation keeps lengths
+            known = ONE if queries.bias is None and reach == queries.values.shape[1] else UNKNOWN  # a rotation preserves norms
             highest = kernel(table, asked, candidates, (*settings, known), shortlist, outputs)
         else:
             highest = kernel(table, asked, candidates, *settings, shortlist, outputs)
@@ -102,7 +102,7 @@ class Rescorer:
 
 
 def get_ready(policy: Policy, width: int) -> None:
-    """Loads the compiled code that the first answer by this policy needs, or has it compiled where no one ever did."""
+    """Loads, or compiles, the code that the first answer by this policy needs."""
     if fusible(policy):
         nothing = Rescorer([np.empty((0, width), np.float16)], lambda m: np.empty(0, np.float32), np.empty(0, np.int64))
         none = Rotated(np.empty((0, width), np.float32), Rotation.identity(width))
@@ -110,7 +110,7 @@ def get_ready(policy: Policy, width: int) -> None:
 
 
 def _steps(policy: Taper | Fixed) -> tuple[I64, F64, int]:
-    """Widths, z σ / (√2 β) for each but the last, and k. A fixed width is two steps with no one left out."""
+    """Widths, z σ / (√2 β) for each but the last, and k. A fixed width is two steps that drop no candidate."""
     if isinstance(policy, Fixed):
         widths = (policy.start,) if policy.width == policy.start else (policy.start, policy.width)
         return np.array(widths, np.int64), np.full(len(widths) - 1, np.inf), 1

@@ -1,7 +1,7 @@
-"""What one search sees: the documents of an index folder at one commit, restricted by a filter where there is one.
+"""What one search sees: the documents of an index folder at one commit, restricted by a filter if there is one.
 
-Nothing of a view changes, whatever is committed meanwhile, so that a search that takes several steps takes them all over the same
-documents. Rows are those of all segments, one after the other; removed documents keep theirs and are never found.
+A view never changes, whatever is committed meanwhile, so all steps of a search see the same documents. Rows are those of all segments,
+one after the other. Removed documents keep their rows, and are never found.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..kernels.extend import inner_products
 from ..kernels.topk import top_k
 from ..policies import Policy
 from ..rotation import Rotated
-from ..stages import Backend, Stage
+from ..stages import RowBackend, Stage
 from ..types import F32, I64, Mask, Rows, Widths
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from .codes.base import Codes
 
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
-MORE = 16  # candidates beyond those wanted, as codes round otherwise than rows do, and for a query's own document
+MORE = 16  # candidates beyond those wanted: codes and rows are rounded differently, and a query's own document is left out
 FILTERS = 32  # answers to filters that are kept
 
 
-class View(Backend):
+class View(RowBackend):
     """An index folder at one commit. Safe for concurrent searches."""
 
     _whole: View | None = None  # what a restricted one is part of
@@ -54,16 +54,20 @@ class View(Backend):
         self.firsts = [0, *np.cumsum([len(segment) for segment in segments]).tolist()]
         self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
         self.documents_by_row = StoredDocuments(manifest, self.segments, self.firsts)
-        self.checked = 0  # documents with numbers below this have been read and found sound
-        self._unchecked = True  # whether rows may be damaged that no one has read yet
+        self.checked = 0  # documents with numbers below this have been read and are intact
+        self._unchecked = True  # whether there may be rows that have not been checked yet
         self._allowed = self._masks(self.alive)
         self._count = int(self.alive.sum())
-        self._filters: OrderedDict[Filter, tuple[list[Mask | None], int]] = OrderedDict()  # the last used last
+        self._filters: OrderedDict[Filter, tuple[list[Mask | None], int]] = OrderedDict()  # least recently used first
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
 
     def __len__(self) -> int:
         return self._count
+
+    def most(self, k: int) -> int:
+        """How many of k answers there can be."""
+        return min(k, self._count)
 
     @property
     def documents(self) -> StoredDocuments:
@@ -113,7 +117,7 @@ class View(Backend):
         return rows
 
     def answer(self, queries: Rotated, policy: Policy, k: int, shortlist: int) -> Hits:
-        """What the stage loop answers, in compiled code where the policy can be compiled."""
+        """The stage loop's answer, by compiled code if there is a kernel for the policy."""
         if not fusible(policy) or not self.segments:
             return super().answer(queries, policy, k, shortlist)
         shortlist = max(shortlist, k)
@@ -128,23 +132,16 @@ class View(Backend):
         """The k best documents at this width among those that the codes find, for rotated queries; `own` is a row each to leave out."""
         k = min(k, len(self.alive))
         candidates = self._candidates(queries, k + MORE, own)
-        return self._best_of(queries, candidates, width, k)
+        return self.best_of(queries, candidates, width, k)
 
     def scan(self, queries: F32, width: int, k: int) -> Stage:
         """The k best of all documents at this width, by reading all rows: exact and slow."""
         parts = [self._best(segment, queries, width, min(k, len(segment))) for segment in self.segments]
         candidates = np.concatenate([np.empty((len(queries), 0), np.int64), *parts], axis=1)
-        return self._best_of(queries, candidates, width, min(k, len(self.alive)))
-
-    def _best_of(self, queries: F32, candidates: Rows, width: int, k: int) -> Stage:
-        """The k best of these candidates, ranked at this width."""
-        stage = self.open(queries, candidates, width)
-        ties = np.where(stage.alive, self.documents.tie_rank[candidates], np.iinfo(np.int64).max)
-        order = np.lexsort((ties, -stage.scores), axis=1)[:, :k]
-        return self._stage(queries, np.take_along_axis(candidates, order, axis=1), np.take_along_axis(stage.sums, order, axis=1), width)
+        return self.best_of(queries, candidates, width, min(k, len(self.alive)))
 
     def bytes_read(self, width: int, coordinates: I64) -> I64:
-        """Of a scan of the codes and so many coordinates of candidates. (Q,) -> (Q,)"""
+        """Bytes read by a scan of the codes and by so many coordinates of candidates. (Q,) -> (Q,)"""
         return self._scan_bytes + 2 * coordinates
 
     @cached_property
@@ -158,7 +155,7 @@ class View(Backend):
 
     @cached_property
     def _coded_width(self) -> int:
-        """Coordinates of a query that finding candidates takes."""
+        """How many coordinates of a query the codes need."""
         return max(width for _, width, _ in self._codes)
 
     def norms(self, width: int) -> F32:
@@ -192,11 +189,11 @@ class View(Backend):
 
     @cached_property
     def _rescorer(self) -> Rescorer:
-        view = proxy(self)  # a cycle would keep files open, and SQLite's log from being reused, until garbage is collected
+        view = proxy(self)  # a reference cycle would keep files open, and SQLite's log in use, until garbage is collected
         return Rescorer([segment.rows for segment in self.segments], lambda width: view.norms(width), self.documents.tie_rank)
 
     def _masks(self, allowed: Mask) -> list[Mask | None]:
-        """Which rows of each segment may be found; none where all may."""
+        """Which rows of each segment may be found; None if all may."""
         parts = [allowed[first:last] for first, last in pairwise(self.firsts)]
         return [None if part.all() else part for part in parts]
 

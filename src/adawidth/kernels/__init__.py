@@ -1,5 +1,6 @@
 """Every compiled loop, by numba and cached on disk. Arrays in, arrays out; no Python objects.
-Row slices (`row = rows[i, a:b]`) vectorise, scalar access with run-time bounds does not: keep the slices."""
+Row slices (`row = rows[i, a:b]`) vectorise, scalar access with run-time bounds does not: keep the slices.
+numba compiles a function again when its own file changes, not when one does that it imports: then delete kernels/__pycache__."""
 
 from .cache import prepare
 

@@ -1,4 +1,4 @@
-"""Partial sums carried on: the coordinates not yet read, for the candidates that are kept."""
+"""Extends partial sums by the coordinates not yet read, for the candidates that are kept."""
 
 import numpy as np
 from numba import njit

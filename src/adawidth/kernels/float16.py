@@ -1,4 +1,4 @@
-"""What numba has no words for: float16 numbers at an address, and asking for memory ahead of its use."""
+"""float16 dot products and prefetching as LLVM intrinsics, since numba has neither."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def products(_: Any, row: Any, query: Any, count: Any) -> Any:
 
 @intrinsic
 def fetch(_: Any, address: Any) -> Any:
-    """Asks for the cache line at this address, which will be read soon."""
+    """Prefetches the cache line at this address."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)

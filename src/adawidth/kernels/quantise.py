@@ -1,6 +1,6 @@
-"""Codes of four bits, compiled by numba and cached on disk: writing them, and scoring a few rows without a scan.
+"""4-bit codes, compiled by numba and cached on disk: writing them, and scoring a few rows without a scan.
 
-A coordinate is coded by its place among its levels, ascending, in four bits or in two, from the low bits of a byte to the high ones.
+A coordinate's code is its position among its levels, ascending, in four bits or in two, from the low bits of a byte to the high ones.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def encode(rows: F32, edges: F32, codes: U8) -> None:
 
 @njit(cache=True, nogil=True)
 def scores(codes: U8, rows: I64, table: F32) -> F32:
-    """What one query's `table` (M, 16) of products with what the codes stand for adds up to for these rows. (n,)"""
+    """One query's scores of these rows, from its `table` (M, 16) of inner products with the centroids. (n,)"""
     out = np.empty(len(rows), np.float32)
     count = len(table)
     for i in range(len(rows)):

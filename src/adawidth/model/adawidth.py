@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..artifact import read_model, stored_rotation, write_model
-from ..data import Dataset, Learning, Qrels, Queries, Vectors, held_out, unit
+from ..data import Dataset, Learning, Qrels, Queries, Vectors, check_seed, held_out, unit
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.documents import Source, of_vectors
@@ -40,7 +40,14 @@ QrelsLike = Any  # what Qrels.of takes
 
 @dataclass(frozen=True, eq=False)
 class AdaWidth:
-    """A fitted model: one rotation, the policies calibrated for it, the record of how it was made, and the tasks that labels added."""
+    """A fitted model: a rotation, the policies calibrated for it, a record of the fit, and query maps by task.
+
+    >>> import numpy as np
+    >>> documents = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
+    >>> model = AdaWidth.fit(documents, recipe="pca")
+    >>> model
+    AdaWidth(pca rotation of 64 coordinates, no labels, target width 64)
+    """
 
     rotation: Rotation
     policies: Policies
@@ -65,16 +72,21 @@ class AdaWidth:
     ) -> AdaWidth:
         """Learns from a Dataset's train and dev splits, or from plain arrays with labels by row number; never from test queries.
 
-        Without labels (`labels=False`, or none given) the frozen full-width ranking is the teacher. `query_map` lets the same
-        labels also teach a query map over the rotation, as the default task: better answers where labels abound, for mapped
-        queries other scores than the frozen ones.
+        Without labels (`labels=False`, or none given), the frozen full-width ranking is the target. `query_map=True` trains a
+        query map on the same labels, as the default task. With many labels its answers are better, but scores are no longer
+        those of the frozen encoder.
+
+        >>> queries, qrels = documents[:20] + 0.1, {query: [query] for query in range(20)}
+        >>> AdaWidth.fit(documents, queries, qrels, recipe="kyfan").record.chosen
+        'kyfan'
         """
         from ..training.extras import require
         from ..training.fit import fit_model
 
+        check_seed(seed)
         if query_map:
             require("torch")
-        learning, origin = _taught(data, queries, qrels, dev, labels, seed)
+        learning, origin = _learning_from(data, queries, qrels, dev, labels, seed)
         if query_map:
             from ..training.refit import check_labels, learn_task
 
@@ -82,8 +94,8 @@ class AdaWidth:
         fitted = fit_model(learning, recipe=recipe, reflections=reflections, widths=widths, seed=seed)
         seen, tasks = frozenset(learning.documents.ids[row] for row in learning.positives.tolist()), {}
         if query_map:
-            taught = learn_task(fitted.rotation, fitted.policies, learning, chosen_under=fitted.chosen, seed=seed)
-            tasks[DEFAULT] = replace(taught, record=replace(taught.record, **origin))
+            learned = learn_task(fitted.rotation, fitted.policies, learning, chosen_under=fitted.chosen, seed=seed)
+            tasks[DEFAULT] = replace(learned, record=replace(learned.record, **origin))
         return cls(fitted.rotation, fitted.policies, replace(fitted.record, **origin), seen, tasks)
 
     @property
@@ -93,7 +105,7 @@ class AdaWidth:
 
     @property
     def labelled(self) -> bool:
-        """Whether labels were learned from."""
+        """Whether the model was trained on labels."""
         return self.record.labels
 
     def refit(
@@ -106,10 +118,14 @@ class AdaWidth:
         task: str = DEFAULT,
         seed: int = 0,
     ) -> AdaWidth:
-        """This model with a query map learned from labels, under the name of a task (one of the same name is replaced).
+        """This model with a query map learned from labels, under the name of a task. A task of the same name is replaced.
 
-        The rotation stays, and with it every index made with this model. Grades weigh a query's relevant documents; those
-        of 0 or below are negatives. What is learned is chosen on dev: without a clear gain the map is the rotation alone.
+        The rotation stays as it is, and so does every index made with this model. Grades weigh a query's relevant documents;
+        a grade of 0 or below marks a negative. The map is chosen on dev: without a clear gain, it is the rotation alone.
+
+        >>> queries, qrels = documents[:20] + 0.1, {query: [query] for query in range(20)}
+        >>> list(model.refit(documents, queries, qrels, task="notes").tasks)
+        ['notes']
         """
         from ..training.extras import require
 
@@ -117,29 +133,37 @@ class AdaWidth:
         from ..training.refit import learn_task
 
         check_name(task)
-        learning, origin = _taught(data, queries, qrels, dev, True, seed)
+        learning, origin = _learning_from(data, queries, qrels, dev, True, seed)
         named = (learning.documents.ids[row] for row in learning.positives.tolist())
         if self.record.chosen not in ("identity", "pca") and not self.seen.isdisjoint(named):
-            log.warning("labels that taught the rotation say little of a map over it: `fit` with a query map learns both from them")
-        taught = learn_task(self.rotation, self.policies, learning, seed=seed)
-        return replace(self, tasks={**self.tasks, task: replace(taught, record=replace(taught.record, **origin))})
+            log.warning(
+                "the rotation was trained on these labels, so a map trained on them gains little: `fit` with a query map trains both"
+            )
+        learned = learn_task(self.rotation, self.policies, learning, seed=seed)
+        return replace(self, tasks={**self.tasks, task: replace(learned, record=replace(learned.record, **origin))})
 
     def task(self, name: str | None = None) -> TaskMap | None:
-        """The task of this name; unnamed, the one called "default" if there is one; None for "none", which is the rotation alone."""
+        """The task of this name. Without a name, the task called "default" if there is one; for "none", None: the rotation alone.
+
+        >>> model.task() is None
+        True
+        """
         return pick(self.tasks, name)
 
     def rotate(self, vectors: Any, width: int | None = None) -> F32:
-        """Documents' vectors for any other index: rotated, cut to `width` and of unit length again. (n, D) -> (n, m)
+        """Documents for any other index: rotated, cut to `width`, and brought to unit length again. (n, D) -> (n, m)
 
-        >>> import numpy as np
-        >>> documents = np.random.default_rng(0).standard_normal((100, 64)).astype(np.float32)
-        >>> AdaWidth.fit(documents, recipe="pca").rotate(documents, width=16).shape
-        (100, 16)
+        >>> model.rotate(documents, width=16).shape
+        (200, 16)
         """
         return unit(self.rotation.apply(self._own(vectors).all(), width))
 
     def rotate_queries(self, vectors: Any, width: int | None = None, task: str | None = None) -> F32:
-        """Queries' vectors for any other index: rotated, or mapped by a task's query map, cut and of unit length again. (n, D) -> (n, m)"""
+        """Queries for any other index: rotated, or mapped by a task's query map, cut, and brought to unit length. (n, D) -> (n, m)
+
+        >>> model.rotate_queries(documents[:3], width=16).shape
+        (3, 16)
+        """
         mapped = self.task(task)
         return unit((self.rotation if mapped is None else mapped.query_map).apply(self._own(vectors).all(), width))
 
@@ -156,9 +180,13 @@ class AdaWidth:
         keep: int | None = None,
         force: bool = False,
     ) -> Index:
-        """The documents, rotated, ready to search: in this process's memory or, with a `path`, in an index folder on disk.
+        """The documents, rotated and ready to search: in memory or, with a `path`, in an index folder on disk.
 
-        On disk `keep` coordinates are stored (all, if not given), and `storage` says how candidates are found.
+        On disk, `keep` coordinates are stored (all by default), and `storage` says how candidates are found.
+
+        >>> index = model.index(documents, "notes.index", titles=[f"note {i}" for i in range(200)])
+        >>> index.search(documents[7], k=1)[0][0].title
+        'note 7'
         """
         given = documents if isinstance(documents, Source) else self._own(documents, ids, "documents")
         without_ids = isinstance(given, Vectors) and isinstance(given.ids, range)
@@ -166,18 +194,18 @@ class AdaWidth:
             raise DataError(f"{given.name}: documents are {given.width} wide, the model {self.width}: use the model's own encoder")
         if path is None:
             store: Store = MemoryStore(self.rotation, numbered=without_ids)
-            store.write(given if isinstance(given, Source) else of_vectors(store.named(given), titles, texts, metadata))
+            store.write(given if isinstance(given, Source) else of_vectors(given, titles, texts, metadata))
             return Index(self, store)
-        model = self if keep is None else self._cut(keep)
+        model, kept = (self, None) if keep is None else (self._cut(keep), int(keep))
         targets = [policies.taper.target for policies in (model.policies, *(task.policies for task in model.tasks.values()))]
         with atomic_folder(path, INDEX, force=force) as folder:
             model.save(folder / "model")
             start, target = model.policies.choose().start, min(targets)
             index = IndexFolder.create(
-                folder, self.rotation, start=start, ladder=LADDER, target=target, keep=keep, storage=storage, numbered=without_ids
+                folder, self.rotation, start=start, ladder=LADDER, target=target, keep=kept, storage=storage, numbered=without_ids
             )  # fmt: skip
             with index:
-                index.write(given if isinstance(given, Source) else of_vectors(index.named(given), titles, texts, metadata))
+                index.write(given if isinstance(given, Source) else of_vectors(given, titles, texts, metadata))
         return open_index(path)
 
     def __repr__(self) -> str:
@@ -196,17 +224,22 @@ class AdaWidth:
         return given
 
     def _cut(self, keep: int) -> AdaWidth:
-        """The same model for documents of which `keep` coordinates are stored: its policies read no further."""
-        if not 1 <= keep <= self.width:
-            raise OptionError(f"keep {keep} is not between 1 and the encoder width {self.width}")
-        target = self.policies.taper.target
+        """The same model where only `keep` coordinates are stored: its policies read no further."""
+        if not isinstance(keep, int | np.integer) or isinstance(keep, bool) or not 1 <= keep <= self.width:
+            raise OptionError(f"keep {keep!r} is not a whole number between 1 and the encoder width {self.width}")
+        keep, target = int(keep), self.policies.taper.target
         if keep < target:
             log.warning("%d coordinates are kept of the %d that searches read to: answers are those of %d", keep, target, keep)
         tasks = {name: replace(task, policies=task.policies.cut(keep)) for name, task in self.tasks.items()}
         return replace(self, policies=self.policies.cut(keep), tasks=tasks)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Writes the model folder."""
+        """Writes the model folder.
+
+        >>> model.save("notes.model")
+        >>> AdaWidth.load("notes.model").width
+        64
+        """
         config = {
             "width": self.width,
             "rotation": {"kind": self.rotation.kind, "fingerprint": self.rotation.fingerprint},
@@ -223,7 +256,12 @@ class AdaWidth:
 
     @classmethod
     def load(cls, path: str | Path) -> AdaWidth:
-        """Reads a model folder back; a damaged, newer or foreign one is refused."""
+        """Reads a model folder. One that is damaged, newer, or not a model is refused.
+
+        >>> model.save("notes.model")
+        >>> AdaWidth.load("notes.model").rotation.fingerprint == model.rotation.fingerprint
+        True
+        """
         config, tensors = read_model(path)
         try:
             rotation = stored_rotation(config, tensors)
@@ -234,11 +272,18 @@ class AdaWidth:
 
 
 def open_index(path: StrPath, model: AdaWidth | None = None, *, encoder: str | Encoder | None = None, trust_encoder: bool = False) -> Index:
-    """An index folder, ready to search with the model it was made with, or with another one of the same rotation.
+    """An index folder, ready to search with the model it was made with, or with another model of the same rotation.
 
-    `encoder` says where the encoder of texts is found, where that is not recorded or has changed; `trust_encoder`
-    loads the one that the folder names, also where it must be fetched or is a folder or an endpoint. Opening loads compiled code,
-    half a second, that the first search would otherwise wait for.
+    `encoder` names the encoder for texts, if it is not recorded or has moved. `trust_encoder` loads the recorded one even
+    if it must be downloaded, or is a folder or an endpoint. Opening also loads compiled code, which takes half a second, so
+    that the first search need not.
+
+    >>> import numpy as np
+    >>> documents = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
+    >>> index = AdaWidth.fit(documents, recipe="pca").index(documents, "notes.index")
+    >>> with open_index("notes.index") as index:
+    ...     index.search(documents[7])[0][0].id
+    7
     """
     store = IndexFolder(path)
     index = Index(AdaWidth.load(store.path / "model") if model is None else model, store, encoder, trust_encoder=trust_encoder)
@@ -247,7 +292,7 @@ def open_index(path: StrPath, model: AdaWidth | None = None, *, encoder: str | E
     return index
 
 
-def _taught(
+def _learning_from(
     data: Any,
     queries: Any,
     qrels: QrelsLike,
@@ -255,7 +300,7 @@ def _taught(
     labels: bool | None,
     seed: int,
 ) -> tuple[Learning, dict[str, Any]]:
-    """What may be learned from, and where it came from, for the record."""
+    """What a fit may see, and where it comes from, for the record."""
     if not isinstance(data, Dataset):
         return _learning(Vectors.of(data, name="documents"), queries, qrels, dev, labels, seed), {"dataset": "arrays", "encoder": ""}
     if queries is not None or qrels is not None or dev is not None:
@@ -265,7 +310,7 @@ def _taught(
 
 
 def _learning(documents: Vectors, queries: Any, qrels: QrelsLike, dev: QrelsLike, labels: bool | None, seed: int) -> Learning:
-    """Train and dev queries from arrays; queries named by `dev` choose, all others teach."""
+    """Train and dev queries from arrays. Queries that `dev` labels are for choosing, all others for training."""
     if queries is None:
         if qrels is not None:
             raise OptionError("labels without queries: give the queries that the labels speak of")
@@ -275,13 +320,13 @@ def _learning(documents: Vectors, queries: Any, qrels: QrelsLike, dev: QrelsLike
     if labels and qrels is None:
         raise OptionError("labels=True, but no qrels were given")
     if qrels is None or labels is False:
-        train, chosen = held_out(Queries(vectors, None, np.full(len(vectors), -1)), seed)
-        return Learning(documents, train, chosen)
+        train, dev_queries = held_out(Queries(vectors, None, np.full(len(vectors), -1)), seed)
+        return Learning(documents, train, dev_queries)
     parts = []
     for name, given in (("qrels", qrels), ("dev", dev)):
         if given is not None:
             known = Qrels.of(given, name).known(vectors, documents)
             rows = vectors.select([vectors.row_of[q] for q in known.grades])
             parts.append(Queries(rows, known.judged(rows, documents), np.full(len(rows), -1)))
-    train, chosen = parts if len(parts) == 2 else held_out(parts[0], seed)
-    return Learning(documents, train, chosen)
+    train, dev_queries = parts if len(parts) == 2 else held_out(parts[0], seed)
+    return Learning(documents, train, dev_queries)

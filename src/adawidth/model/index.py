@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..data import Document, Vectors, as_queries
+from ..data.vectors import as_list
 from ..errors import DataError, OptionError
-from ..formats.documents import Source
+from ..formats.documents import Source, of_vectors
 from ..hits import Hits
 from ..policies import Policy
 from ..policies.select import Policies
@@ -21,11 +22,23 @@ from ..rotation import Rotated
 from ..stages import Store, Written
 from ..stages.loop import BATCH, SHORTLIST, joined
 from ..types import F32, Id, StrPath
-from .drift import calibrated, check_encoder, warn_if_grown
+from .drift import calibrated, warn_if_grown
 
 if TYPE_CHECKING:
     from ..encoders import Encoder
     from .adawidth import AdaWidth
+
+WHOLE, NUMBER = (int, np.integer), (int, float, np.integer, np.floating)
+OPTIONS: dict[str, tuple[Any, float | None, str]] = {  # of a search: their types, the least value, and these in words
+    **dict.fromkeys(("k", "shortlist", "threads", "start"), (WHOLE, 1, "a whole number from 1 on")),
+    "width": (WHOLE, 1, 'a whole number from 1 on, nor "full"'),
+    "offset": (WHOLE, 0, "a whole number from 0 on"),
+    **dict.fromkeys(("budget", "quality", "min_score"), (NUMBER, -np.inf, "a number")),
+    **dict.fromkeys(("policy", "task"), ((str,), None, "a name")),
+    "where": ((str, Mapping), None, "a filter: give text or a dictionary"),
+}
+NEEDED = ("k", "shortlist", "threads", "offset")
+MOST = 2**31 - 1  # documents or threads; what is larger asks for all there are
 
 
 class Index:
@@ -45,7 +58,7 @@ class Index:
         self._encoder_width = model.width
         self._encoder = encoder
         self._trust_encoder = trust_encoder
-        model.rotation.check_same(store.view.fingerprint, "this index" if store.path is None else str(store.path))
+        model.rotation.check_same(store.view.fingerprint, f"the index in {store.place}")
 
     @property
     def path(self) -> Path | None:
@@ -54,12 +67,12 @@ class Index:
 
     @property
     def width(self) -> int:
-        """The widest that can be read."""
+        """How many coordinates can be read: those that are stored."""
         return self.store.view.width
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder of texts: the one that the vectors were made with, loaded when it is first needed."""
+        """The encoder for texts: the one that made the vectors, loaded on first use."""
         from ..encoders import encoder_of
 
         if self._encoder is None or isinstance(self._encoder, str):
@@ -67,8 +80,26 @@ class Index:
         return self._encoder
 
     def with_model(self, model: AdaWidth) -> Index:
-        """The same documents, searched with another model of the same rotation, as `refit` makes them."""
+        """The same documents, searched with another model of the same rotation, such as `refit` returns.
+
+        >>> index.with_model(index.model).search(documents[7])[0][0].id
+        7
+        """
         return Index(model, self.store, self._encoder, trust_encoder=self._trust_encoder)
+
+    def with_finder(self, finder: Any) -> Index:
+        """The same documents, with candidates found by a faiss index of your own, or a file of one: `model.rotate(documents, width=…)` is
+        in it, in the documents' order. AdaWidth scores them, and reads on from its own rows.
+
+        >>> import faiss
+        >>> finder = faiss.IndexHNSWFlat(32, 16)
+        >>> finder.add(index.model.rotate(documents, width=32))
+        >>> index.with_finder(finder).search(documents[7])[0][0].id
+        7
+        """
+        from ..engines.faiss import FaissStore
+
+        return Index(self.model, FaissStore(self.store, finder), self._encoder, trust_encoder=self._trust_encoder)
 
     def search(
         self,
@@ -88,23 +119,35 @@ class Index:
         min_score: float | None = None,
         threads: int = 1,
     ) -> Hits:
-        """The k best documents for each query (one vector, or one per row; or `text`), all where there are fewer.
+        """The k best documents for each query, or all if there are fewer. A query is a vector, or a `text` for the encoder.
 
-        By the taper at quality .99 unless `policy`, `budget`, `quality` or `width` (a number or "full") say otherwise. `task`
-        names a query map: without it the one called "default" if there is one; "none" for no map. `where` is a filter on
-        metadata. `offset` leaves out the first so many, for paging; `min_score` leaves out lower scores. `threads` share the queries.
+        Uses the taper at quality .99, unless `policy`, `budget`, `quality` or `width` (a number or "full") says otherwise.
+        `task` names a query map (by default the one called "default", if there is one; "none" for no map). `where` filters
+        by metadata. `offset` skips that many hits, for paging: pages of one k are parts of one list, `shortlist` long.
+        `min_score` drops lower scores. `threads` share the queries.
+
+        >>> hits = index.search(documents[:5], k=3, budget=48)
+        >>> [answer[0].id for answer in hits]
+        [0, 1, 2, 3, 4]
         """
-        _check(k=k, shortlist=shortlist, threads=threads)
-        if not isinstance(offset, int) or offset < 0:
-            raise OptionError(f"offset {offset!r} is not a whole number from 0 on")
+        full = isinstance(width, str) and width == "full"
+        _check(
+            k=k, policy=policy, budget=budget, quality=quality, width=None if full else width, start=start, shortlist=shortlist,
+            task=task, where=where, offset=offset, min_score=min_score, threads=threads,
+        )  # fmt: skip
         names, vectors = self._asked(queries, text)
+        k, offset, shortlist, threads = min(int(k), MOST), min(int(offset), MOST), min(int(shortlist), MOST), min(int(threads), MOST)
         mapped = self.model.task(task) if task is not None or self.model.tasks else None
         policies, through = (self.model.policies, self.model.rotation) if mapped is None else (mapped.policies, mapped.query_map)
         view = self.store.view if where is None else self.store.where(where)
-        chosen = _chosen(policies, policy, budget, quality, view.width if width == "full" else width, start, k + offset, view.start)
-        count = len(view)
-        wanted = min(k + offset, count if where is None else len(self.store.view))
-        if not count:
+        chosen = _chosen(policies, policy, budget, quality, view.width if full else width, start, k, offset, view.start)
+        if offset and k + offset > max(k, shortlist) < view.most(k + offset):
+            raise OptionError(
+                f"offset {offset} and k {k} reach beyond the {max(k, shortlist)} candidates that are ranked: "
+                f"give shortlist={k + offset} or more, the same for all pages"
+            )
+        wanted = self.store.view.most(k + offset)
+        if not view.most(1) or not len(vectors):
             return _nothing((len(vectors), wanted), names)
         rotated = Rotated(vectors, through)
         size = min(BATCH, -(-len(vectors) // threads))
@@ -127,13 +170,16 @@ class Index:
         texts: Sequence[str] | None = None,
         metadata: Sequence[Mapping[str, Any]] | None = None,
     ) -> Written:
-        """Adds documents, all or none: vectors, or `texts` for the encoder, and what is known of each. Ids that are there are refused.
+        """Adds documents, all or none: vectors, or `texts` for the encoder, and what is known of each. Existing ids are refused.
 
-        In an index whose documents came without ids, they are numbered on.
+        If the documents of the index are numbered, new ones without ids get the next numbers.
+
+        >>> index.add(documents[:1], titles=["A copy"]).documents
+        201
+        >>> index.get(200).title
+        'A copy'
         """
-        written = self.store.add(self._given(vectors, ids, texts), titles=titles, texts=texts, metadata=metadata)
-        warn_if_grown(self.model, written.documents)
-        return written
+        return self.write(of_vectors(self._given(vectors, ids, texts), titles, texts, metadata))
 
     def update(
         self,
@@ -144,56 +190,104 @@ class Index:
         texts: Sequence[str] | None = None,
         metadata: Sequence[Mapping[str, Any]] | None = None,
     ) -> Written:
-        """Like `add`, in place of the documents that have the same ids."""
-        return self.store.update(self._given(vectors, ids, texts), titles=titles, texts=texts, metadata=metadata)
+        """Like `add`, but replaces documents that have the same ids.
+
+        >>> index.update(documents[:1], ids=[7], titles=["Now a copy of 0"]).replaced
+        1
+        """
+        return self.write(of_vectors(self._given(vectors, ids, texts), titles, texts, metadata), update=True)
 
     def write(self, documents: Source, *, update: bool = False) -> Written:
-        """Adds or updates documents as they are read from files, batch by batch, in one commit (see formats.documents)."""
+        """Adds or updates documents while they are read from files, batch by batch, in one commit (see formats.documents).
+
+        >>> from adawidth.formats.documents import of_vectors
+        >>> index.write(of_vectors(Vectors.of(documents[:1], [200]))).added
+        1
+        """
         written = self.store.write(documents, update=update)
         warn_if_grown(self.model, written.documents)
         return written
 
     def remove(self, ids: Id | Iterable[Id]) -> int:
-        """Removes documents, all or none: one id, or several; how many."""
+        """Removes documents by id, all or none; returns how many.
+
+        >>> index.remove([7, 8])
+        2
+        >>> 7 in index
+        False
+        """
         return self.store.remove(ids)
 
     def get(self, identifier: Id) -> Document:
-        """What is known of one document."""
+        """What is known of one document.
+
+        >>> index.get(7)
+        Document(id=7, title='', text='', metadata={})
+        """
         return self.documents([identifier])[0]
 
     def documents(self, ids: Iterable[Id] | None = None) -> list[Document]:
-        """What is known of these documents, in this order; of all of them without ids."""
+        """What is known of these documents, in this order, or of all documents.
+
+        >>> [document.id for document in index.documents([8, 7])]
+        [8, 7]
+        """
         return self.store.documents(list(self.store.ids()) if ids is None else ids)
 
     def vectors(self, ids: Iterable[Id]) -> F32:
-        """These documents' vectors as they are kept: rotated, cut, on disk rounded to float16. (n, m)"""
+        """The stored vectors of these documents: rotated, cut, on disk rounded to float16. (n, m)
+
+        >>> index.vectors([7, 8]).shape
+        (2, 64)
+        """
         return self.store.vectors(ids)
 
     def calibrate(self, queries: Any = None) -> Index:
-        """The same index with thresholds set for the documents it has now, without labels: by queries, or by documents in their place.
+        """The same index with thresholds set again for the documents it has now, without labels: on queries, else on documents.
 
-        `index.calibrate().model.save(path)` keeps them, for `open_index(path_of_index, AdaWidth.load(path))`.
+        To keep them, save the new model, and open the index with it: `open_index(path, AdaWidth.load(path_of_model))`.
+
+        >>> index.calibrate(documents[:50]).model.save("calibrated.model")
         """
         return self.with_model(calibrated(self, queries))
 
     def compact(self) -> bool:
-        """Gives back what removed documents took on disk; False where there is nothing to do."""
+        """Frees the disk space of removed documents; returns False if there is none to free.
+
+        >>> index.compact()
+        False
+        """
         return self.store.compact()
 
     def snapshot(self, path: StrPath, *, force: bool = False) -> None:
-        """A copy of the index folder as this object sees it, checked through and through, whatever is written meanwhile."""
+        """Copies the index folder as this object sees it, and verifies the copy. Others may write to the index meanwhile.
+
+        >>> on_disk = index.model.index(documents, "notes.index")
+        >>> on_disk.snapshot("copy.index")
+        """
         self.store.snapshot(path, force=force)
 
     def refresh(self) -> bool:
-        """Goes on to the last commit of any process; whether there was a newer one."""
+        """Moves on to the last commit of any process; returns whether there was a newer one.
+
+        >>> index.refresh()
+        False
+        """
         return self.store.refresh()
 
     def close(self) -> None:
-        """Ends it."""
+        """Closes the files of an index folder. A `with` block does it by itself.
+
+        >>> index.close()
+        """
         self.store.close()
 
     def facts(self) -> dict[str, Any]:
-        """What `adawidth info` prints."""
+        """What `adawidth info` prints.
+
+        >>> index.facts()["documents"]
+        200
+        """
         return self.store.facts()
 
     def __len__(self) -> int:
@@ -212,15 +306,16 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        place = "in memory" if self.path is None else f"in {self.path}"
-        return f"Index({len(self):,} documents {place}, {self.width} of {self.model.width} coordinates)"
+        return f"Index({len(self):,} documents in {self.store.place}, {self.width} of {self.model.width} coordinates)"
 
     def _asked(self, queries: Any, text: str | Sequence[str] | None) -> tuple[Sequence[Id] | None, F32]:
         """Names of the queries where they have any, and their vectors at unit length. (n, D)"""
         if (queries is None) == (text is None):
             raise OptionError("give either query vectors or text")
         if text is not None:
-            texts = [text] if isinstance(text, str) else list(text)
+            texts = [text] if isinstance(text, str) else list(text) if isinstance(text, Iterable) else [text]
+            if not all(isinstance(one, str) for one in texts):
+                raise OptionError(f"text {text!r} is neither a query in words nor a list of them")
             if not texts or not all(one.strip() for one in texts):
                 raise DataError("a query is empty: give some words")
             return texts, as_queries(self.encoder.encode(texts, "query"), self._encoder_width)
@@ -228,27 +323,28 @@ class Index:
         return queries.ids if named else None, as_queries(queries, self._encoder_width)
 
     def _given(self, vectors: Any, ids: Iterable[Id] | None, texts: Sequence[str] | None) -> Vectors:
-        """Vectors as given, or of the texts, if they may be the index's own encoder's."""
+        """Vectors as given, or of the texts."""
         if vectors is None and texts is None:
             raise OptionError("give vectors, or texts for the encoder")
-        given = Vectors.of(self.encoder.encode(list(texts or ()), "document") if vectors is None else vectors, ids, name="documents")
-        if given.width != self._encoder_width:
-            raise DataError(f"documents are {given.width} wide, the model {self._encoder_width}: use the encoder the model was fitted for")
-        check_encoder(self.model, self.store.view, given)
-        return given
+        given = self.encoder.encode(as_list(texts, "documents", "texts"), "document") if vectors is None else vectors
+        return Vectors.of(given, ids, name="documents")
 
 
 @lru_cache(maxsize=64)
 def _chosen(policies: Policies, policy: str | None, budget: float | None, quality: float | None, width: int | None, *rest: Any) -> Policy:
     """The same policy for the same question, so that what is prepared for it is prepared once."""
-    start, k, coded = rest
-    return policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k, coded=coded)
+    start, k, offset, coded = rest
+    return policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k, offset=offset, coded=coded)
 
 
-def _check(**counts: int) -> None:
-    for name, value in counts.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise OptionError(f"{name} {value!r} is not a whole number from 1 on")
+def _check(**options: Any) -> None:
+    """Refuses options of a wrong type, before anything looks them up."""
+    for name, value in options.items():
+        kinds, least, what = OPTIONS[name]
+        if value is None and name not in NEEDED:
+            continue
+        if not isinstance(value, kinds) or isinstance(value, bool) or not (least is None or value >= least):
+            raise OptionError(f"{name} {value!r} is not {what}")
 
 
 def _nothing(shape: tuple[int, int], names: Sequence[Id] | None) -> Hits:

@@ -44,10 +44,12 @@ def allot(gains: Gains, widths: tuple[int, ...], price: float) -> Widths:
 
 
 def price_for(gains: Gains, widths: tuple[int, ...], budget: float) -> float:
-    """The lowest price at which these queries stay within a mean width of `budget`; -inf where all may have the widest."""
+    """The lowest price at which these queries stay within a mean width of `budget`; -inf: all may have the widest, inf: none moves."""
     check_budget(budget, widths[0], widths[-1])
-    if budget >= widths[-1]:
+    if budget == widths[-1]:
         return -np.inf
+    if budget == widths[0]:
+        return np.inf
     steps = np.diff(np.array(widths, np.float64))
     slopes = np.abs(np.diff(gains, axis=1) / steps).max(initial=0.0) + 1.0
     low, high = -slopes, slopes  # at `low` all take the widest, at `high` none moves

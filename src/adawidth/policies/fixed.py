@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,13 @@ class Fixed:
     def reach(self) -> int:
         """The widest that it may read."""
         return self.width
+
+    def at(self, widths: Sequence[int]) -> Fixed:
+        """The same, if both widths are among these."""
+        for width in (self.start, self.width):
+            if width not in widths:
+                raise OptionError(f"width {width} is not kept in the engine; there are {', '.join(map(str, widths))}")
+        return self
 
     def decide(self, stage: Stage) -> Decision:
         """On to the width, all candidates."""

@@ -1,4 +1,4 @@
-"""The plain funnel: a fixed number of candidates at each width, the same for every query. There to compare with."""
+"""The plain funnel: a fixed number of candidates at each width, the same for every query. A baseline."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""The paper's router: from the stage-1 scores, one width for each query's whole shortlist.
+"""Routers: from the stage-1 scores, one width for each query's whole shortlist.
 
 Trees give each query a score, curves say what a query of that score gains at each width, and the query goes to the width
 with the largest gain less its price. With two widths (l, h) this is the paper's rule: the score is the predicted gain, and
-the query escalates to h iff it is above a threshold.
+the query escalates to h iff it is above a threshold. `paper-router` has the paper's pairs and features alone, `router` more of both.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
@@ -46,7 +47,7 @@ class Trees:
     depths: I32  # (trees,)
 
     def __post_init__(self) -> None:
-        """Compiled code follows these numbers without a look: every one must lead to a node, and every walk end at a leaf."""
+        """Compiled code follows these numbers unchecked: each must lead to a node, and every walk must end at a leaf."""
         nodes, trees = len(self.feature), len(self.roots)
         for name, dtype, shape in (("feature", np.int32, (nodes,)), ("children", np.int32, (nodes, 2)), ("value", np.float64, (nodes,))):
             check(getattr(self, name), name, dtype, *shape)
@@ -127,14 +128,12 @@ class Head:
 
 
 @dataclass(frozen=True, eq=False)
-class Router:
-    """Each query to the width with the largest predicted gain less `price` per coordinate; inf: none moves, -inf: all to the widest."""
+class _Routed(ABC):
+    """One step for every query, from the start width to the width that its predicted gains choose."""
 
     head: Head
     start: int
     noise: float
-    price: float
-    name = "router"
 
     def __post_init__(self) -> None:
         self.head.check_start(self.start)
@@ -144,43 +143,48 @@ class Router:
         """The widest that it may read."""
         return max(self.start, self.head.widths[-1])
 
+    def at(self, widths: Sequence[int]) -> Self:
+        """The same, if its widths are among these and its features are the paper's, which need the scores alone."""
+        if self.head.features != "paper" or not {self.start, *self.head.widths} <= set(widths):
+            raise OptionError("this router reads more than an engine gives, scores at a few widths: use the taper")
+        return self
+
     def decide(self, stage: Stage) -> Decision:
         """One step, from the start width to the width chosen."""
         if (stage.widths > self.start).any():
             return finish(stage)
-        gains = self.head.gains(self.head.scores(stage, self.noise, self.start))
-        return Decision(stage.alive, allot(gains, self.head.widths, self.price))
+        return Decision(stage.alive, self._chosen(self.head.gains(self.head.scores(stage, self.noise, self.start))))
+
+    @abstractmethod
+    def _chosen(self, gains: Gains) -> I64:
+        """A width for each query. (Q, W) -> (Q,)"""
 
 
 @dataclass(frozen=True, eq=False)
-class Transductive:
+class Router(_Routed):
+    """Each query to the width with the largest predicted gain less `price` per coordinate; inf: none moves, -inf: all to the widest."""
+
+    price: float
+    name: str = "router"
+
+    def _chosen(self, gains: Gains) -> I64:
+        return allot(gains, self.head.widths, self.price)
+
+
+@dataclass(frozen=True, eq=False)
+class Transductive(_Routed):
     """The paper's rule: the stage's queries are the whole workload, and those with the largest predicted gains share its budget."""
 
-    head: Head
-    start: int
-    noise: float
     budget: float
-    name = "router"
+    name: str = "router"
 
-    def __post_init__(self) -> None:
-        self.head.check_start(self.start)
-
-    @property
-    def reach(self) -> int:
-        """The widest that it may read."""
-        return max(self.start, self.head.widths[-1])
-
-    def decide(self, stage: Stage) -> Decision:
-        """One step, from the start width to the width chosen."""
-        if (stage.widths > self.start).any():
-            return finish(stage)
-        gains = self.head.gains(self.head.scores(stage, self.noise, self.start))
-        return Decision(stage.alive, top_share(gains, self.head.widths, self.budget))
+    def _chosen(self, gains: Gains) -> I64:
+        return top_share(gains, self.head.widths, self.budget)
 
 
 @dataclass(frozen=True, eq=False)
 class RouterModel:
-    """What fitting found: heads, and the scores of known queries with their worth at each width, which make a budget or a
+    """What fitting found: heads, and the scores of known queries with their values at each width, which make a budget or a
     quality a price. Known are the dev queries, and train queries where neither rotation nor trees had seen them.
 
     Without heads (there was nothing to learn from) every query ends at the start width.
@@ -194,6 +198,7 @@ class RouterModel:
     values: F64  # (known queries, W)
     heads: tuple[Head, ...]
     scores: tuple[Scores, ...]  # of the known queries, by each head
+    name: str = "router"  # or "paper-router"
 
     def policy(self, *, budget: float | None = None, quality: float | None = None, transductive: bool = False) -> Policy:
         """The policy that kept to the mean width `budget`, or kept the share `quality` (.99 unless told), on the known queries.
@@ -205,17 +210,17 @@ class RouterModel:
         if budget is not None:
             check_budget(budget, self.start, self.widths[-1])
         if not self.heads:
-            log.warning("the router had nothing to learn from: every query ends at the start width, %d", self.start)
+            log.warning("the %s had nothing to learn from: every query ends at the start width, %d", self.name, self.start)
             return Fixed(self.start, self.start)
         if budget is None:
             budget = self.budget_for(DEFAULT_QUALITY if quality is None else quality)
         head, price, _ = max((self._tried(place, budget) for place in self._usable(budget)), key=lambda found: found[2])
         if transductive:
-            return Transductive(head, self.start, self.noise, min(budget, head.widths[-1]))
-        return Router(head, self.start, self.noise, price)
+            return Transductive(head, self.start, self.noise, min(budget, head.widths[-1]), self.name)
+        return Router(head, self.start, self.noise, price, self.name)
 
     def budget_for(self, quality: float) -> float:
-        """The smallest mean width that kept this share of the target width's worth."""
+        """The smallest mean width that kept this share of the target width's value."""
         if not 0 < quality <= 1:
             raise OptionError(f"quality {quality:g} is not between 0 and 1")
         wanted = quality * float(self.values[:, self.widths.index(self.target)].mean())
@@ -265,9 +270,9 @@ class RouterModel:
         return found
 
     @classmethod
-    def of(cls, config: Any, tensors: Mapping[str, Array], width: int) -> Self:
+    def of(cls, config: Any, tensors: Mapping[str, Array], width: int, name: str = "router") -> Self:
         """The model that `config` and `tensors` describe, for encoders of this width; what can't be is refused by name."""
-        with within("router"):
+        with within(name.replace("-", "_")):
             start, widths = whole(config, "start", 1, width), ascending(entry(config, "widths"), "widths", width)
             if widths[0] != start:
                 refuse("widths", f"the start width {start} first", widths[0])
@@ -289,13 +294,14 @@ class RouterModel:
                 values=values,
                 heads=heads,
                 scores=scores,
+                name=name,
             )
 
     def _usable(self, budget: float) -> list[int]:
         return [place for place, head in enumerate(self.heads) if head.widths[0] <= budget]
 
     def _tried(self, place: int, budget: float) -> tuple[Head, float, float]:
-        """A head, its price for the budget, and the mean worth of what it chose."""
+        """A head, its price for the budget, and the mean value of what it chose."""
         head, gains = self.heads[place], self.heads[place].gains(self.scores[place])
         price = price_for(gains, head.widths, min(budget, head.widths[-1]))
         return head, price, float(self._worth(allot(gains, head.widths, price)).mean())

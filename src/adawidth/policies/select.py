@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from ..errors import OptionError
 from ..types import Array
 from .base import Policy
@@ -15,7 +17,7 @@ from .router import RouterModel
 from .stored import entry
 from .taper import TaperModel
 
-NAMES = ("taper", "router", "fixed", "certify")
+NAMES = ("taper", "router", "paper-router", "fixed", "certify")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,7 @@ class Policies:
     width: int  # the encoder width D
     taper: TaperModel
     router: RouterModel | None = None
+    paper_router: RouterModel | None = None
 
     def choose(
         self,
@@ -35,12 +38,14 @@ class Policies:
         width: int | None = None,
         start: int | None = None,
         k: int = 10,
+        offset: int = 0,
         coded: int | None = None,
         transductive: bool = False,
     ) -> Policy:
         """One policy: the taper at quality .99 unless told otherwise; a `width` alone means fixed.
 
-        `coded` is the width that an index finds candidates for, where policies start unless `start` says otherwise.
+        `coded` is the width that an index finds candidates for, where policies start unless `start` says otherwise. With an `offset`
+        the answer is a page of the list that the policy gives for k; certify proves the pages before it too, and this one.
         """
         name = policy or ("fixed" if width is not None else "taper")
         if name not in NAMES:
@@ -50,7 +55,7 @@ class Policies:
         if budget is not None and not 1 <= budget <= self.width:
             raise OptionError(f"budget {budget:g} is not between 1 and the encoder width {self.width}")
         for what, value in (("start width", start), ("width", width)):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= self.width):
+            if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= self.width):
                 raise OptionError(f"{what} {value!r} is not a whole number between 1 and the encoder width {self.width}")
         first = coded or min(64, self.width)
         if width is not None and name != "fixed":
@@ -59,16 +64,23 @@ class Policies:
             case "taper":
                 start = coded if start is None and coded in self.taper.starts else start
                 return self.taper.policy(budget=budget, quality=quality, start=start, k=k)
-            case "router":
-                if self.router is None:
-                    raise OptionError("this model has no router (it was fitted without queries): use the taper")
-                return self.router.policy(budget=budget, quality=quality, transductive=transductive)
+            case "router" | "paper-router":
+                return self.routed(name).policy(budget=budget, quality=quality, transductive=transductive)
             case "certify":
                 if budget is not None or quality is not None:
                     raise OptionError("certify proves its answers: it takes neither a budget nor a quality")
-                return Certify(first if start is None else start, self.width, k)
+                return Certify(first if start is None else start, self.width, k + offset)
             case _:
                 return self._fixed(budget, quality, width, first if start is None else start)
+
+    def routed(self, name: str) -> RouterModel:
+        """The router of this name; refuses where the model has none."""
+        found = self.router if name == "router" else self.paper_router
+        if found is None and name == "router":
+            raise OptionError("this model has no router (it was fitted without queries): use the taper")
+        if found is None:
+            raise OptionError("this model has no paper-router: fit one with labels by the recipe paper (--recipe paper), or use the router")
+        return found
 
     def _fixed(self, budget: float | None, quality: float | None, width: int | None, start: int) -> Fixed:
         if quality is not None:
@@ -80,21 +92,18 @@ class Policies:
 
     def cut(self, keep: int) -> Policies:
         """The same for documents of which `keep` coordinates are stored: nothing reads further."""
-        router = self.router if self.router is not None and self.router.widths[-1] <= keep else None
-        return Policies(self.width, self.taper.cut(keep), router)
+        routers = (None if router is None or router.widths[-1] > keep else router for router in (self.router, self.paper_router))
+        return Policies(self.width, self.taper.cut(keep), *routers)
 
     def config(self) -> dict[str, Any]:
         """What goes into config.json."""
-        return {"taper": self.taper.config(), "router": None if self.router is None else self.router.config()}
+        routers = (("router", self.router), ("paper_router", self.paper_router))
+        return {"taper": self.taper.config(), **{part: None if router is None else router.config() for part, router in routers}}
 
     def tensors(self) -> dict[str, Array]:
         """What goes into model.safetensors."""
-        router = {} if self.router is None else self.router.tensors()
-        return {
-            f"{part}.{name}": tensor
-            for part, found in (("taper", self.taper.tensors()), ("router", router))
-            for name, tensor in found.items()
-        }
+        parts = (("taper", self.taper), ("router", self.router), ("paper_router", self.paper_router))
+        return {f"{part}.{name}": tensor for part, found in parts if found is not None for name, tensor in found.tensors().items()}
 
     @classmethod
     def of(cls, width: int, config: Mapping[str, Any], tensors: Mapping[str, Array]) -> Self:
@@ -102,7 +111,9 @@ class Policies:
         taper = TaperModel.of(entry(config, "taper"), part_of("taper", tensors), width)
         stored = entry(config, "router")
         router = None if stored is None else RouterModel.of(stored, part_of("router", tensors), width)
-        return cls(width, taper, router)
+        of_paper = config.get("paper_router")  # folders before 0.2 have none
+        paper = None if of_paper is None else RouterModel.of(of_paper, part_of("paper_router", tensors), width, "paper-router")
+        return cls(width, taper, router, paper)
 
 
 def part_of(part: str, tensors: Mapping[str, Array]) -> dict[str, Array]:

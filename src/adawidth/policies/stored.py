@@ -25,7 +25,7 @@ def within(part: str) -> Iterator[None]:
 
 
 def refuse(name: str, expected: str, found: object) -> NoReturn:
-    """The one sentence of this file."""
+    """The error for a field that can't be."""
     text = str(found)
     raise ArtifactError(f"{name}: expected {expected}, found {ascii(text[:60])[1:-1]}{'…' * (len(text) > 60)}")
 

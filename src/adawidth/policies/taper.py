@@ -9,7 +9,7 @@ s - c. z is the one knob; a budget or a quality becomes a z by curves measured o
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,13 +25,14 @@ from .stored import LARGEST, array, ascending, check, entry, flag, listed, numbe
 
 log = logging.getLogger("adawidth")
 
-FLAT = 1e-12  # a slope that is a smaller part of the noise foretells nothing
+FLAT = 1e-12  # a slope that is a smaller part of the noise predicts nothing
 LARGEST_K = 2**31
+NEARLY = 1e-3  # of the best quality, where the one asked for is out of reach: the last of it costs far more than it is worth
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How prefix scores foretell the score at the target width, from one start width on."""
+    """How prefix scores predict the score at the target width, from one start width on."""
 
     ladder: tuple[int, ...]  # from the start width to the target width
     beta: F64  # slope, one for each ladder width but the last
@@ -50,6 +51,14 @@ class Calibration:
         """The ladder up to `keep`."""
         ladder = (*(width for width in self.ladder if width < keep), keep)
         return Calibration(ladder, self.beta[: len(ladder) - 1], self.sigma[: len(ladder) - 1])
+
+    def only(self, widths: Sequence[int]) -> Calibration:
+        """The ladder without the widths that are not among these; its target is the widest of them that it has."""
+        first, target = self.ladder[0], max((width for width in widths if width <= self.ladder[-1]), default=0)
+        if first not in widths:
+            raise OptionError(f"start width {first} is not kept in the engine; there are {', '.join(map(str, widths))}")
+        places = [i for i, width in enumerate(self.ladder[:-1]) if width in widths and width < target]
+        return Calibration((*(self.ladder[i] for i in places), target), self.beta[places], self.sigma[places])
 
     @cached_property
     def bands(self) -> F64:
@@ -83,6 +92,10 @@ class Taper:
     def reach(self) -> int:
         """The widest that it may read."""
         return self.calibration.ladder[-1]
+
+    def at(self, widths: Sequence[int]) -> Taper:
+        """The same with fewer steps, which each width's own thresholds allow: candidates are dropped later."""
+        return Taper(self.calibration.only(widths), self.z, self.k)
 
     def decide(self, stage: Stage) -> Decision:
         """Survivors go on to the next ladder width; at the target width every query stops. All queries go the same way."""
@@ -240,7 +253,7 @@ class TaperModel:
             best = max(choices, key=lambda i: self._curve(i, k).best)
             reachable = self._curve(best, k).best
             log.warning("quality %g is not reached on dev; %.4f is, from width %d: taken", quality, reachable, self.starts[best])
-            quality, found = reachable, {best: self._curve(best, k).keeping(reachable) or (np.inf, 0.0)}
+            found = {best: self._curve(best, k).keeping(reachable - NEARLY) or (np.inf, 0.0)}
         best = min(found, key=lambda i: found[i][1])
         return Taper(self.calibrations[best], found[best][0], k)
 

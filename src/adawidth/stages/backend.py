@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data import Document, Documents, Vectors
 from ..errors import DataError, OptionError
-from ..formats.documents import Source, of_vectors
+from ..formats.documents import Batch, Source, of_vectors
 from ..hits import Hits
 from ..rotation import Rotated
 from ..types import F32, I64, Id, Mask, Rows, StrPath, Widths
@@ -26,20 +26,17 @@ from .state import Decision, Stage
 if TYPE_CHECKING:
     from ..policies import Policy
 
+HIGHEST = 2**62  # number of a document
+
 
 class Backend(ABC):
-    """Rotated documents, as one search sees them. Subclasses know where rows lie and how long their prefixes are."""
+    """Rotated documents, as one search sees them: in memory, on disk or in an engine."""
 
-    start: int | None = None  # the width that finding candidates is made for; none where any width will do
+    start: int | None = None  # the width that candidates are found at; None if any width will do
 
     @abstractmethod
     def __len__(self) -> int:
         """Documents that can be found."""
-
-    @property
-    @abstractmethod
-    def documents(self) -> Documents:
-        """The documents by row; rows of removed documents count too."""
 
     @property
     @abstractmethod
@@ -51,70 +48,63 @@ class Backend(ABC):
     def fingerprint(self) -> str:
         """Names the rotation that the documents are under."""
 
+    @abstractmethod
+    def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
+        """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
+
+    def open(self, queries: F32, candidates: Rows, width: int) -> Stage:
+        """Given candidates, read to this width."""
+        raise unable()
+
+    def most(self, k: int) -> int:
+        """How many of k answers there can be."""
+        return min(k, len(self))
+
+    def answer(self, queries: Rotated, policy: Policy, k: int, shortlist: int) -> Hits:
+        """The policy's answers: by the stage loop, unless a subclass has a faster way to the same."""
+        return by_stages(self, queries.all(), policy, k, shortlist=shortlist)
+
+
+class Reader(ABC):
+    """Reads the candidates of a stage further. Subclasses know the candidates' rows and their prefix norms."""
+
     @property
     @abstractmethod
-    def centre(self) -> F32:
-        """Mean of all documents. (m,)"""
+    def documents(self) -> Documents:
+        """The documents by row; rows of removed documents count too."""
 
     @abstractmethod
     def norms(self, width: int) -> F32:
         """Length of every document's prefix. (N,)"""
 
     @abstractmethod
-    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> F32:
-        """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
-
-    @abstractmethod
-    def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
-        """The k best of all documents at this width for rotated queries; `own` is a document row each that is never returned."""
+    def rescore(self, stage: Stage, decision: Decision) -> Stage:
+        """The kept candidates read on to the decision's widths."""
 
     @abstractmethod
     def bytes_read(self, width: int, coordinates: I64) -> I64:
         """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
 
-    @abstractmethod
-    def _extend(self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32) -> None:
-        """Adds coordinates begin[q] to end[q] to the partial sums of the kept candidates, in place."""
+    @property
+    def width(self) -> int:
+        """The widest that can be read."""
+        raise unable()
 
-    @abstractmethod
-    def vectors(self, rows: Rows) -> F32:
-        """The documents in these rows as they are kept: rotated, cut, rounded. (n, m)"""
+    @property
+    def centre(self) -> F32:
+        """Mean of all documents. (m,)"""
+        raise unable()
 
-    def answer(self, queries: Rotated, policy: Policy, k: int, shortlist: int) -> Hits:
-        """The policy's answers: by the stage loop, unless a subclass has a faster way to the same."""
-        return by_stages(self, queries.all(), policy, k, shortlist=shortlist)
+    def block_norms(self, begin: int, end: int, *, centred: bool = False) -> F32:
+        """Length of coordinates `begin` to `end` of every document, or of their difference from the mean of all documents. (N,)"""
+        raise unable()
 
     def open(self, queries: F32, candidates: Rows, width: int) -> Stage:
         """Given candidates, read to this width."""
-        sums = np.zeros(candidates.shape, np.float32)
-        begin = np.zeros(len(queries), np.int64)
-        self._extend(queries, candidates, candidates >= 0, begin, np.full_like(begin, width), sums)
-        return self._stage(queries, candidates, sums, width)
-
-    def rescore(self, stage: Stage, decision: Decision) -> Stage:
-        """The kept candidates' partial sums extended to the decision's widths."""
-        keep, widths = decision.keep & stage.alive, decision.widths
-        moving = keep & (widths > stage.widths)[:, None]
-        sums, scores = stage.sums.copy(), stage.scores.copy()
-        self._extend(stage.queries, stage.candidates, keep, stage.widths, widths, sums)
-        for width in np.unique(widths[widths > stage.widths]).tolist():
-            here = moving & (widths == width)[:, None]
-            scale = self.norms(width)[stage.candidates] * prefix_norms(stage.queries, width)[:, None]
-            scores[here] = sums[here] / scale[here]
-        return Stage(
-            backend=self,
-            queries=stage.queries,
-            candidates=stage.candidates,
-            sums=sums,
-            scores=scores,
-            alive=keep,
-            last=np.where(moving, widths[:, None], stage.last),
-            widths=widths,
-            coordinates=stage.coordinates + moving.sum(axis=1) * (widths - stage.widths),
-        )
+        raise unable()
 
     def _stage(self, queries: F32, candidates: Rows, sums: F32, width: int) -> Stage:
-        """Candidates that stand at this width; -1 is none."""
+        """A stage of candidates read to this width; -1 is no candidate."""
         alive = candidates >= 0
         scores = sums / (self.norms(width)[candidates] * prefix_norms(queries, width)[:, None])
         return Stage(
@@ -128,6 +118,65 @@ class Backend(ABC):
             widths=np.full(len(queries), width, np.int64),
             coordinates=alive.sum(axis=1) * width,
         )
+
+    def _moved(self, stage: Stage, decision: Decision, sums: F32, scores: F32) -> Stage:
+        """The stage after its kept candidates were read on."""
+        keep, widths = decision.keep & stage.alive, decision.widths
+        moving = keep & (widths > stage.widths)[:, None]
+        return Stage(
+            backend=self,
+            queries=stage.queries,
+            candidates=stage.candidates,
+            sums=sums,
+            scores=scores,
+            alive=keep,
+            last=np.where(moving, widths[:, None], stage.last),
+            widths=widths,
+            coordinates=stage.coordinates + moving.sum(axis=1) * (widths - stage.widths),
+        )
+
+
+class RowBackend(Backend, Reader):
+    """Documents whose rows this process can read: partial sums grow by the coordinates not yet read."""
+
+    @abstractmethod
+    def _extend(self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32) -> None:
+        """Adds coordinates begin[q] to end[q] to the partial sums of the kept candidates, in place."""
+
+    @abstractmethod
+    def vectors(self, rows: Rows) -> F32:
+        """The documents in these rows as they are kept: rotated, cut, rounded. (n, m)"""
+
+    def open(self, queries: F32, candidates: Rows, width: int) -> Stage:
+        """Given candidates, read to this width."""
+        sums = np.zeros(candidates.shape, np.float32)
+        begin = np.zeros(len(queries), np.int64)
+        self._extend(queries, candidates, candidates >= 0, begin, np.full_like(begin, width), sums)
+        return self._stage(queries, candidates, sums, width)
+
+    def best_of(self, queries: F32, candidates: Rows, width: int, k: int) -> Stage:
+        """The k best of these candidates, ranked at this width."""
+        stage = self.open(queries, candidates, width)
+        ties = np.where(stage.alive, self.documents.tie_rank[candidates], np.iinfo(np.int64).max)
+        order = np.lexsort((ties, -stage.scores), axis=1)[:, :k]
+        return self._stage(queries, np.take_along_axis(candidates, order, axis=1), np.take_along_axis(stage.sums, order, axis=1), width)
+
+    def rescore(self, stage: Stage, decision: Decision) -> Stage:
+        """The kept candidates' partial sums extended to the decision's widths."""
+        keep, widths = decision.keep & stage.alive, decision.widths
+        moving = keep & (widths > stage.widths)[:, None]
+        sums, scores = stage.sums.copy(), stage.scores.copy()
+        self._extend(stage.queries, stage.candidates, keep, stage.widths, widths, sums)
+        for width in np.unique(widths[widths > stage.widths]).tolist():
+            here = moving & (widths == width)[:, None]
+            scale = self.norms(width)[stage.candidates] * prefix_norms(stage.queries, width)[:, None]
+            scores[here] = sums[here] / scale[here]
+        return self._moved(stage, decision, sums, scores)
+
+
+def unable() -> OptionError:
+    """For what needs rows that an engine does not give."""
+    return OptionError("these documents can't be read coordinate by coordinate: use the taper or a fixed width")
 
 
 def prefix_norms(rows: F32, width: int) -> F32:
@@ -152,16 +201,17 @@ class Store(ABC):
     path: Path | None = None  # of the folder, where there is one
     view: Backend  # the documents as of the last change that this object knows of
 
+    @property
+    def place(self) -> str:
+        """Where the documents are, in a few words."""
+        return "memory" if self.path is None else str(self.path)
+
     @abstractmethod
     def where(self, condition: str | Mapping[str, Any]) -> Backend:
-        """The same with only the documents whose metadata meet a filter (see filters.py)."""
+        """The same with only the documents whose metadata meet a filter (see `filters`)."""
 
     @abstractmethod
     def __contains__(self, identifier: object) -> bool: ...
-
-    @abstractmethod
-    def rows_of(self, ids: Sequence[Id]) -> Rows:
-        """The rows of documents by their ids; a DataError where one is not there."""
 
     @abstractmethod
     def ids(self) -> Iterator[Id]:
@@ -176,62 +226,43 @@ class Store(ABC):
         texts: Sequence[str] | None = None,
         metadata: Sequence[Mapping[str, Any]] | None = None,
     ) -> Written:
-        """Adds documents, all or none: vectors and what is known of each. Ids that are there already are refused."""
-        return self.write(of_vectors(self.named(Vectors.of(vectors, ids, name="documents")), titles, texts, metadata))
+        """Adds documents, all or none: vectors and what is known of each. Existing ids are refused."""
+        return self.write(of_vectors(Vectors.of(vectors, ids, name="documents"), titles, texts, metadata))
 
     def update(self, vectors: Any, ids: Iterable[Id] | None = None, **known: Any) -> Written:
-        """Like `add`, in place of the documents that have the same ids."""
-        return self.write(of_vectors(self.named(Vectors.of(vectors, ids, name="documents")), **known), update=True)
+        """Like `add`, but replaces documents that have the same ids."""
+        return self.write(of_vectors(Vectors.of(vectors, ids, name="documents"), **known), update=True)
 
-    def named(self, given: Vectors) -> Vectors:
-        """Vectors without ids get numbers where the documents are numbered; ids of others are strings."""
-        if isinstance(given.ids, range):
-            if not self.numbered:
-                raise DataError(f"{given.name}: the documents of this index have ids: give one per row")
-            return Vectors(given.values, range(self.following, self.following + len(given)), given.name)
-        if not self.numbered:
-            return Vectors(given.values, [str(name) for name in given.ids], given.name)
-        wrong = next((name for name in given.ids if not str(name).isdecimal()), None)
-        if wrong is not None:
-            raise DataError(f"{given.name}: id {wrong!r}, but the documents of this index are numbered: give whole numbers, or no ids")
-        return Vectors(given.values, [int(name) for name in given.ids], given.name)
-
+    @abstractmethod
     def documents(self, ids: Id | Iterable[Id]) -> list[Document]:
-        """What is known of these documents, in this order."""
-        return self.view.documents.describe(self.rows_of(listed(ids)).tolist())
+        """What is known of these documents, in this order; a DataError if one is missing."""
 
+    @abstractmethod
     def vectors(self, ids: Id | Iterable[Id]) -> F32:
         """These documents' vectors as they are kept: rotated, cut, rounded. (n, m)"""
-        return self.view.vectors(self.rows_of(listed(ids)))
+
+    @abstractmethod
+    def sample(self, count: int) -> F32:
+        """Vectors of at most so many documents, taken from all over the index. (n, m)"""
 
     @abstractmethod
     def write(self, documents: Source, *, update: bool = False) -> Written:
-        """Adds documents, all or none; with `update` in place of those that have the same ids, which are refused otherwise."""
+        """Adds documents, all or none. Existing ids are replaced with `update`, and refused without."""
 
     @abstractmethod
     def remove(self, ids: Id | Iterable[Id]) -> int:
-        """Removes documents, all or none: one id, or several; how many."""
-
-    @property
-    @abstractmethod
-    def numbered(self) -> bool:
-        """Whether documents came without ids and are named by numbers, which go on when others are added."""
-
-    @property
-    @abstractmethod
-    def following(self) -> int:
-        """The number that the next document gets where they are numbered."""
+        """Removes documents, all or none, by one id or several; returns how many."""
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
         """What `adawidth info` prints."""
 
     def compact(self) -> bool:
-        """Gives back what removed documents took; False where there is nothing to do."""
+        """Frees the space of removed documents; returns False if there is nothing to do."""
         return False
 
     def refresh(self) -> bool:
-        """Goes on to the last commit of any process; whether there was a newer one."""
+        """Moves on to the last commit of any process; returns whether it is a newer one."""
         return False
 
     def snapshot(self, path: StrPath, *, force: bool = False) -> None:
@@ -239,9 +270,65 @@ class Store(ABC):
         raise OptionError("this index is in memory and has no folder to copy: make one on disk with model.index(documents, path=…)")
 
     def close(self) -> None:  # noqa: B027  most stores have nothing to end
-        """Ends it."""
+        """Closes files and connections."""
+
+
+def check_width(documents: Source, width: int) -> None:
+    """Refuses documents whose width is not the model's."""
+    if documents.width != width:
+        raise DataError(f"{documents.name}: documents are {documents.width} wide, the index {width}: use the index's own encoder")
+
+
+def named(documents: Source, *, numbered: bool, following: int) -> Iterator[Batch]:
+    """The batches with ids as a store has them: strings or, if its documents are `numbered`, numbers; new documents get the next ones."""
+    if documents.numbered and not numbered:
+        raise DataError(f"{documents.name}: the documents of this index have ids: give one per row")
+    for batch in documents.batches():
+        if documents.numbered:
+            ids: Iterable[Id] = range(following, following + len(batch.documents))
+            following += len(batch.documents)
+        else:
+            ids = (_number(one.id, documents.name) if numbered else _string(one.id) for one in batch.documents)
+        yield Batch(batch.vectors, [Document(i, one.title, one.text, one.metadata) for i, one in zip(ids, batch.documents, strict=True)])
+
+
+def _string(name: Id) -> Id:
+    """Numbers as strings; anything else is checked when it is stored."""
+    return str(name) if isinstance(name, int | np.integer) else name
+
+
+def _number(name: Id, place: str) -> int:
+    if not str(name).isdecimal():
+        raise DataError(f"{place}: id {name!r}, but the documents of this index are numbered: give whole numbers, or no ids")
+    if int(name) > HIGHEST:
+        raise DataError(f"{place}: id {int(name)}, but numbers go up to {HIGHEST}: give lower ones, or no ids")
+    return int(name)
+
+
+class RowStore(Store):
+    """A store whose documents have rows in this process."""
+
+    view: RowBackend
+
+    @abstractmethod
+    def rows_of(self, ids: Sequence[Id]) -> Rows:
+        """The rows of documents by their ids; a DataError if one is missing."""
+
+    def documents(self, ids: Id | Iterable[Id]) -> list[Document]:
+        return self.view.documents.describe(self.rows_of(listed(ids)).tolist())
+
+    def vectors(self, ids: Id | Iterable[Id]) -> F32:
+        return self.view.vectors(self.rows_of(listed(ids)))
+
+    def sample(self, count: int) -> F32:
+        rows = np.linspace(0, len(self.view.documents.ids) - 1, count).astype(np.int64)
+        return self.view.vectors(np.unique(rows))
 
 
 def listed(ids: Id | Iterable[Id]) -> list[Id]:
     """Ids as a list; a string is one id, not its letters."""
-    return [ids] if isinstance(ids, str | int) else list(ids)
+    found: list[Any] = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
+    for name in found:
+        if not isinstance(name, str | int | np.integer) or isinstance(name, bool):
+            raise DataError(f"{name!r} is no id: ids are strings or whole numbers")
+    return found

@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..data import ChainedDocuments, Documents
 from ..hits import Hits, Read
 from ..types import F32, Rows
 from .state import Stage
 
 if TYPE_CHECKING:
     from ..policies import Policy
-    from .backend import Backend
+    from .backend import Backend, RowBackend
 
 SHORTLIST = 500
 BATCH = 1_024  # queries carried through the stages together
 
 
-def exhaustive(backend: Backend, queries: F32, width: int, k: int, own: Rows | None = None) -> Hits:
-    """Every document ranked at one width."""
+def exhaustive(backend: RowBackend, queries: F32, width: int, k: int, own: Rows | None = None, candidates: Rows | None = None) -> Hits:
+    """Every document ranked at one width, or every candidate. (Q, C)"""
+    if candidates is not None:
+        parts = [slice(start, start + BATCH) for start in range(0, len(queries), BATCH)]
+        found = [backend.open(queries[part], candidates[part], width).ranked(k) for part in parts]
+        return joined([Hits(*answer, np.full(len(answer[0]), float(width)), backend.documents) for answer in found])
     stage = backend.search(queries, width, min(k, len(backend)), own)
     return Hits(stage.candidates, stage.scores, np.full(len(queries), float(width)), backend.documents)
 
@@ -37,18 +42,23 @@ def by_stages(
     shortlist: int = SHORTLIST,
     own: Rows | None = None,
     candidates: Rows | None = None,
+    whole: bool = False,
 ) -> Hits:
-    """The policy's answers for rotated queries. `candidates` (Q, C) replaces the scan: stage 1 then ranks those."""
-    shortlist = min(max(shortlist, k), len(backend))
+    """The policy's answers for rotated queries. `candidates` (Q, C) replaces the scan: stage 1 then ranks those.
+
+    `whole`: the policy sees all queries as one workload, not in batches.
+    """
+    shortlist = backend.most(max(shortlist, k))
     done: list[Stage] = []
-    for start in range(0, len(queries), BATCH):
-        part = slice(start, start + BATCH)
+    batch = max(len(queries), 1) if whole else BATCH
+    for start in range(0, len(queries), batch):
+        part = slice(start, start + batch)
         if candidates is not None:
             stage = backend.open(queries[part], candidates[part], policy.start)
         else:
             stage = backend.search(queries[part], policy.start, shortlist, None if own is None else own[part])
         done.append(run(stage, policy))
-    ranked = [(*stage.ranked(k), stage.mean_widths, backend.documents, stage.read(policy.start)) for stage in done]
+    ranked = [(*stage.ranked(k), stage.mean_widths, stage.backend.documents, stage.read(policy.start)) for stage in done]
     return joined([Hits(*answer) for answer in ranked])
 
 
@@ -56,9 +66,20 @@ def joined(parts: Sequence[Hits]) -> Hits:
     """Answers to some queries and to the following ones, as one."""
     if len(parts) == 1:
         return parts[0]
-    rows, scores, widths = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "scores", "widths"))
+    documents, firsts = _together([part.documents for part in parts])
+    rows = np.concatenate([np.where(part.rows < 0, -1, part.rows + first) for part, first in zip(parts, firsts, strict=True)])
+    scores, widths = (np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "widths"))
     read = [part.read for part in parts if part.read is not None]
-    return Hits(rows, scores, widths, parts[0].documents, Read(*map(np.concatenate, zip(*read, strict=True))) if read else None)
+    return Hits(rows, scores, widths, documents, Read(*map(np.concatenate, zip(*read, strict=True))) if read else None)
+
+
+def _together(parts: Sequence[Documents | None]) -> tuple[Documents | None, list[int]]:
+    """The documents of several answers as one, and the row at which each begins; an engine's answers bring their own."""
+    if all(part is parts[0] for part in parts):
+        return parts[0], [0] * len(parts)
+    known = [Documents([]) if part is None else part for part in parts]
+    firsts = np.cumsum([0, *(len(part.ids) for part in known)])
+    return ChainedDocuments(known), firsts[:-1].tolist()
 
 
 def run(stage: Stage, policy: Policy) -> Stage:

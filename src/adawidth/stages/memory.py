@@ -18,13 +18,14 @@ from ..kernels.extend import extend
 from ..kernels.topk import top_k
 from ..rotation import Rotation
 from ..types import F32, I64, Id, Mask, Rows, Widths
-from .backend import Backend, Store, Written, listed, prefix_norms
+from .backend import RowBackend, RowStore, Written, check_width, listed, named, prefix_norms
+from .energy import check_encoder, spread
 from .state import Stage
 
 SCORES = 64_000_000  # at most this many scores are held at a time while scanning
 
 
-class MemoryBackend(Backend):
+class MemoryBackend(RowBackend):
     """Documents under a rotation, in memory. Safe for concurrent searches: nothing changes after it is made."""
 
     def __init__(self, source: Vectors, rotation: Rotation, documents: Documents | None = None) -> None:
@@ -36,7 +37,7 @@ class MemoryBackend(Backend):
         for start, block in source.blocks():
             rotation.apply(block, out=self.rows[start : start + len(block)])
         self._copies, self._originals = twins(source)
-        self.rows[self._copies] = self.rows[self._originals]  # rounding must not order equal documents: their ids do
+        self.rows[self._copies] = self.rows[self._originals]  # ids order equal documents, not rounding
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
 
@@ -111,7 +112,7 @@ class MemoryBackend(Backend):
         return self._stage(queries, found, sums, width)
 
     def bytes_read(self, width: int, coordinates: I64) -> I64:
-        """Of a scan at this width and so many coordinates of candidates. (Q,) -> (Q,)"""
+        """Bytes read by a scan at this width and by so many coordinates of candidates. (Q,) -> (Q,)"""
         return (len(self.rows) * width + coordinates) * self.rows.itemsize
 
     def _extend(self, queries: F32, candidates: Rows, keep: Mask, begin: Widths, end: Widths, sums: F32) -> None:
@@ -129,7 +130,7 @@ class _Known(Documents):
         return [self.known[row] for row in rows]
 
 
-class MemoryStore(Store):
+class MemoryStore(RowStore):
     """Documents in memory that can be changed. A change copies the rows: for many small ones, keep the index on disk."""
 
     view: MemoryBackend
@@ -146,14 +147,6 @@ class MemoryStore(Store):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _changing=threading.Lock())
-
-    @property
-    def numbered(self) -> bool:
-        return self._numbered
-
-    @property
-    def following(self) -> int:
-        return self._following
 
     def where(self, condition: str | Mapping[str, Any]) -> MemoryBackend:
         wanted, view = parse(condition), self.view
@@ -173,17 +166,23 @@ class MemoryStore(Store):
         return (document.id for document in self._known)
 
     def write(self, documents: Source, *, update: bool = False) -> Written:
-        batches = list(documents.batches())
-        known = [document for batch in batches for document in batch.documents]
-        values = np.concatenate([batch.vectors.all() for batch in batches]) if batches else np.empty((0, self._rotation.width), np.float32)
+        check_width(documents, self._rotation.width)
         with self._changing:
+            batches = list(named(documents, numbered=self._numbered, following=self._following))
+            known = [document for batch in batches for document in batch.documents]
+            for document in known:
+                document.plain()  # refuses what an index folder does
+            values = np.concatenate([np.empty((0, documents.width), np.float32), *(batch.vectors.all() for batch in batches)])
+            some, held = values[spread(len(values))], self.view.rows[spread(len(self.view.rows))]
+            check_encoder(held, self._rotation.apply(some), documents.width, documents.name)
             replaced = [document.id for document in known if str(document.id) in self._row_of]
             if replaced and not update:
                 raise DataError(f"id {replaced[0]!r} is in the index already: use update, or remove it first")
             keep = self._kept(replaced)
             rows = np.concatenate([self.view.source.values[keep], values])
             self._set(rows, [*(self._known[row] for row in keep.tolist()), *known])
-            self._following += len(known)
+            if self._numbered:
+                self._following = max(self._following, 1 + max(int(document.id) for document in known)) if known else self._following
         return Written(len(known) - len(replaced), len(replaced), len(self._known))
 
     def remove(self, ids: Id | Iterable[Id]) -> int:

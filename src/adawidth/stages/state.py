@@ -1,7 +1,7 @@
 """The state of the stage loop: which candidates a batch of queries still reads, how far, and what that has cost.
 
-A Stage is what a backend hands to a policy. Partial sums only ever grow by the coordinates not yet read, so a query that
-ends at width m has read m coordinates a candidate and not m0 + m.
+A Stage is what a backend hands to a policy. Partial sums grow only by coordinates not yet read, so a query that ends at width m
+has read m coordinates per candidate, not m0 + m.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from ..hits import Read
 from ..types import F32, F64, I64, Mask, Rows, Widths
 
 if TYPE_CHECKING:
-    from .backend import Backend
+    from .backend import Reader
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """Candidates of Q queries, C each, at the widths they were read to. Columns keep their place from stage to stage."""
+    """Candidates of Q queries, C each, at the widths they were read to. Columns stay the same from stage to stage."""
 
-    backend: Backend
+    backend: Reader
     queries: F32  # (Q, D), rotated
     candidates: Rows  # (Q, C), best first at stage 1; -1 where a query has fewer
     sums: F32  # (Q, C) partial inner products
     scores: F32  # (Q, C) prefix cosines at the width each candidate was last read at
     alive: Mask  # (Q, C) candidates still in it
     last: Widths  # (Q, C) the width each candidate was last read at
-    widths: Widths  # (Q,) the width the living candidates of each query stand at
+    widths: Widths  # (Q,) the width that each query's living candidates were read to
     coordinates: I64  # (Q,) coordinates read so far, over all candidates
 
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class Stage:
 
     @property
     def mean_widths(self) -> F64:
-        """Coordinates read per shortlist candidate, one number a query."""
+        """Coordinates read per shortlist candidate, one number per query."""
         size = np.maximum((self.candidates >= 0).sum(axis=1), 1)
         return np.asarray(self.coordinates / size, np.float64)
 

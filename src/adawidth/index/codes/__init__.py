@@ -1,6 +1,6 @@
-"""Prefix codes find candidates; scores come from the rows themselves. Storages: flat (float32, exact), int8 (a byte a coordinate),
-pq4 (four bits a coordinate, or two of a block twice as wide, after a random rotation for them alone), ivf (the same by lists, of
-which a query scans the nearest). faiss scans; what is stored are plain arrays, checked before faiss sees them."""
+"""Prefix codes find candidates; scores come from the rows themselves. Storages: flat (float32, exact), int8 (one byte per coordinate),
+pq4 (four bits per coordinate, or two bits of a block twice as wide, after a random rotation of their own), ivf (an inverted file over
+such codes of residuals). faiss scans. Stored are plain arrays, which are checked before faiss sees them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .ivf import Lists
 __all__ = ["Codes", "Flat", "FourBit", "Int8", "Lists", "build", "chosen"]
 
 SMALL = 20_000  # documents up to which `auto` stays exact
-LARGE = 1_000_000  # and from which on it tries lists …
-WORTH = 0.5  # … which it keeps where so much of them, or less, is to be scanned
+LARGE = 1_000_000  # documents from which `auto` tries an inverted file …
+SCANNED = 0.5  # … and keeps it if a query scans at most this share of its lists
 
 
 def chosen(storage: str, count: int) -> type[Codes]:
@@ -33,11 +33,11 @@ def chosen(storage: str, count: int) -> type[Codes]:
 
 
 def build(block: Block, storage: str, seed: int, bits: int = 4) -> Codes:
-    """The codes of a block of unit-length prefixes; `auto` gives up lists that are of no use."""
+    """The codes of a block of unit-length prefixes; `auto` drops an inverted file that saves too little."""
     if block.ndim != 2 or block.dtype != np.float32:
         raise DataError(f"a block to code is float32 in two dimensions, found {block.dtype} in {block.ndim}")
     with openmp(faiss, cpus()):
         built = chosen(storage, len(block)).build(block, seed, bits)
-        if storage == "auto" and isinstance(built, Lists) and built.share_scanned > WORTH:
+        if storage == "auto" and isinstance(built, Lists) and built.share_scanned > SCANNED:
             return FourBit.build(block, seed, bits)
     return built

@@ -1,4 +1,4 @@
-"""What all prefix codes are, and the checks that stand between stored arrays and faiss."""
+"""The interface of all prefix codes, and the checks of stored arrays before faiss sees them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import faiss
 import numpy as np
 
 from ...errors import ArtifactError, DataError, OptionError
-from ...threads import openmp
 from ...types import F32, Array, Mask, Rows
 
 Block = F32  # (N, m), rows of unit length
@@ -30,13 +29,13 @@ class Codes(ABC):
 
     @staticmethod
     def of(storage: str, arrays: Mapping[str, Array]) -> Codes:
-        """The codes that `arrays()` came from; an ArtifactError where they could not be."""
+        """The codes that `arrays()` came from; an ArtifactError if no codes could have given them."""
         return kind(storage).read(arrays)
 
     @classmethod
     @abstractmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Codes:
-        """The codes of a block; `bits` a coordinate, 4 or 2, are for the wide ones."""
+        """The codes of a block; `bits` per coordinate, 4 or 2, for storages that use them."""
 
     @classmethod
     @abstractmethod
@@ -50,11 +49,11 @@ class Codes(ABC):
     @property
     @abstractmethod
     def bytes_per_document(self) -> float:
-        """Held in memory."""
+        """Bytes in memory."""
 
     @property
     def scan_bytes(self) -> float:
-        """Of codes that a usual query reads."""
+        """Bytes of codes that a typical query reads."""
         return self.bytes_per_document * len(self)
 
     @abstractmethod
@@ -70,18 +69,22 @@ class Codes(ABC):
         if queries.shape[1] != self.width:
             raise DataError(f"queries are {queries.shape[1]} wide, the codes {self.width}: cut both to the start width")
         queries = np.ascontiguousarray(queries, np.float32)
-        if allowed is None:
-            with openmp(faiss, 1):  # a batch is shared out by threads of our own; OpenMP's hang after a fork
-                return self._search(queries, k)
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)  # our own threads share a batch; OpenMP's hang after a fork
+        try:
+            return self._search(queries, k) if allowed is None else self._restricted(queries, k, allowed)
+        finally:
+            faiss.omp_set_num_threads(threads)
+
+    def _restricted(self, queries: F32, k: int, allowed: Mask) -> Rows:
         if allowed.shape != (len(self),):
             raise DataError(f"the filter is for {allowed.shape[0]} rows, the codes are of {len(self)}")
         rows = np.flatnonzero(allowed)
-        if len(rows) <= k:  # nothing to find out
-            found = np.full((len(queries), k), -1, np.int64)
-            found[:, : len(rows)] = rows
-            return found
-        with openmp(faiss, 1):
+        if len(rows) > k:
             return self._search_among(queries, k, allowed, rows)
+        found = np.full((len(queries), k), -1, np.int64)  # there is nothing to compare
+        found[:, : len(rows)] = rows
+        return found
 
     @abstractmethod
     def _search(self, queries: F32, k: int) -> Rows: ...
@@ -106,20 +109,20 @@ def sample(block: Block, size: int, seed: int) -> Block:
 
 
 def selector(allowed: Mask) -> Any:
-    """What faiss calls these rows."""
+    """These rows as a faiss selector."""
     return faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
 
 
 def checked(arrays: Mapping[str, Array], name: str, kind: type[Any], shape: tuple[int | None, ...]) -> Array:
     """The array of this name, contiguous, if it has this dtype and shape (None: any length) and only finite numbers."""
     if name not in arrays:
-        raise ArtifactError(f"codes: there is no array {name!r}, only {', '.join(sorted(arrays)) or 'none'}: build the index anew")
+        raise ArtifactError(f"codes: there is no array {name!r}, only {', '.join(sorted(arrays)) or 'none'}: build the index again")
     array = np.asarray(arrays[name])
     fits = len(array.shape) == len(shape) and all(wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True))
     if array.dtype != kind or not fits:
         wanted = tuple("any" if length is None else length for length in shape)
         found = f"found {array.dtype} {array.shape}"
-        raise ArtifactError(f"codes: expected {name!r} as {np.dtype(kind).name} {wanted}, {found}: build the index anew")
+        raise ArtifactError(f"codes: expected {name!r} as {np.dtype(kind).name} {wanted}, {found}: build the index again")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ArtifactError(f"codes: {name!r} has NaN or infinite values: build the index anew")
+        raise ArtifactError(f"codes: {name!r} has NaN or infinite values: build the index again")
     return np.ascontiguousarray(array)

@@ -1,7 +1,7 @@
-"""What codes of four bits stand for: one of sixteen levels of a coordinate, or one of four levels of each of two coordinates.
+"""The codebook of the 4-bit scalar quantiser: sixteen levels of a coordinate, or four levels of each of two coordinates.
 
-A block is turned at random before it is coded. That changes no inner product and spreads what the leading coordinates carry, so that
-as many levels do for all of them.
+A block is rotated at random before it is coded. This changes no inner product and spreads the variance evenly over the coordinates,
+so that the same number of levels suits all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import faiss
 import numpy as np
 
 from ...errors import ArtifactError
+from ...rotation import exact_products, rounded
 from ...types import F32, Array
 from .base import checked
 
@@ -20,9 +21,14 @@ CODES = 16  # that four bits can tell apart
 ROUNDS = 20  # of fitting levels
 
 
-def random_turn(width: int, seed: int) -> F32:
+def random_rotation(width: int, seed: int) -> F32:
     """An orthogonal matrix. (m, m)"""
     return np.asarray(np.linalg.qr(np.random.default_rng(seed).standard_normal((width, width)))[0], np.float32)
+
+
+def turned_rows(block: F32, turn: F32) -> F32:
+    """The rotated block: equal rows stay equal. (n, m)"""
+    return exact_products(block, rounded(turn), np.empty(block.shape, np.float32))
 
 
 def edges(levels: F32) -> F32:
@@ -31,39 +37,39 @@ def edges(levels: F32) -> F32:
 
 
 def code_bytes(levels: F32) -> int:
-    """That the codes of a row take."""
+    """Bytes that the codes of a row take."""
     return -(-len(levels) * _bits(levels) // 8)
 
 
 def points(levels: F32) -> F32:
-    """What each code stands for: a level of its coordinate, or of both of its coordinates, the first in the low bits. (M, 16, d)"""
+    """The centroid of each code: a level of its coordinate, or of both of its coordinates, the first in the low bits. (M, 16, d)"""
     together, every = 4 // _bits(levels), np.arange(CODES)
     places = [every // levels.shape[1] ** place % levels.shape[1] for place in range(together)]
     return np.stack([levels[place::together, at] for place, at in enumerate(places)], axis=2)
 
 
 def table(query: F32, points: F32) -> F32:
-    """A query's inner products with what the codes stand for. (m,), (M, 16, d) -> (M, 16)"""
+    """A query's inner products with the centroids. (m,), (M, 16, d) -> (M, 16)"""
     return np.asarray(np.einsum("cd,cpd->cp", query.reshape(len(points), -1), points))
 
 
-def taught(plain: Any, points: F32) -> Any:
-    """A product quantiser's index of faiss, with these for its centroids."""
+def with_centroids(plain: Any, points: F32) -> Any:
+    """A faiss index with a product quantiser, given these centroids."""
     faiss.copy_array_to_vector(np.ascontiguousarray(points).ravel(), plain.pq.centroids)
     plain.is_trained = True
     return plain
 
 
 def checked_levels(arrays: Mapping[str, Array], width: int) -> F32:
-    """The stored levels: sixteen a coordinate, or four where two coordinates share a code."""
+    """The stored levels: sixteen per coordinate, or four if two coordinates share a code."""
     levels = checked(arrays, "levels", np.float32, (width, None))
     if levels.shape[1] not in (4, CODES) or (levels.shape[1] == 4 and width % 2):
-        raise ArtifactError(f"codes: {levels.shape[1]} levels for each of {width} coordinates: build the index anew")
+        raise ArtifactError(f"codes: {levels.shape[1]} levels for each of {width} coordinates: build the index again")
     return levels
 
 
 def fitted_levels(rows: F32, bits: int) -> F32:
-    """As many levels for each coordinate with the least mean squared error: Lloyd's rounds over sorted columns. (n, m) -> (m, 2 ** bits)"""
+    """The levels of each coordinate with the least mean squared error, by Lloyd's algorithm on sorted columns. (n, m) -> (m, 2 ** bits)"""
     count = 2**bits
     if not len(rows):
         return np.tile(np.linspace(-1, 1, count, dtype=np.float32), (rows.shape[1], 1))
@@ -80,5 +86,5 @@ def fitted_levels(rows: F32, bits: int) -> F32:
 
 
 def _bits(levels: F32) -> int:
-    """That a coordinate takes."""
+    """Bits that a coordinate takes."""
     return 4 if levels.shape[1] == CODES else 2

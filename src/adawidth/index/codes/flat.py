@@ -1,4 +1,4 @@
-"""The block as it is, which faiss scans row by row."""
+"""The block itself, as float32; faiss scans it row by row."""
 
 from __future__ import annotations
 

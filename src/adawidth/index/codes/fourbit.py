@@ -1,4 +1,4 @@
-"""Codes of four bits, one for each coordinate or for two, all of which faiss scans with its fast-scan kernels."""
+"""4-bit codes, one per coordinate or one per two, which faiss scans with its fast-scan kernels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ...kernels import quantise
 from ...kernels.topk import top_k
 from ...types import F32, U8, Array, Mask, Rows
 from .base import SAMPLE, Block, Codes, checked
-from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_turn, table, taught
+from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, table, turned_rows, with_centroids
 
-FEW = 20  # where fewer than one row in so many is allowed, those alone are scored
-ROOM = 1.3  # as many times the rows are asked for that should hold enough allowed ones
+FEW = 20  # if a filter allows fewer than one row in so many, only the allowed rows are scored
+ROOM = 1.3  # else so many times the rows that should include enough allowed ones are retrieved
 
 
 class FourBit(Codes):
-    """The codes, the turn they were made under, and what each of them stands for."""
+    """The codes, the random rotation they were made under, and their codebook."""
 
     storage = "pq4"
     wide = True
@@ -30,20 +30,20 @@ class FourBit(Codes):
         self._levels = levels  # (m, 16 or 4) ascending
         self._codes = codes  # (N, bytes)
         self._points = points(levels)
-        plain = taught(faiss.IndexPQ(len(turn), len(self._points), 4, faiss.METRIC_INNER_PRODUCT), self._points)
+        plain = with_centroids(faiss.IndexPQ(len(turn), len(self._points), 4, faiss.METRIC_INNER_PRODUCT), self._points)
         faiss.copy_array_to_vector(np.ascontiguousarray(codes).ravel(), plain.codes)
         plain.ntotal = len(codes)
         self._index = faiss.IndexPQFastScan(plain)
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
-        turn = random_turn(block.shape[1], seed)
+        turn = random_rotation(block.shape[1], seed)
         learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
         levels = fitted_levels(block[learned] @ turn.T, bits)
         codes = np.empty((len(block), code_bytes(levels)), np.uint8)
         for start in range(0, len(block), BLOCK):
             part = slice(start, start + BLOCK)
-            quantise.encode(block[part] @ turn.T, edges(levels), codes[part])
+            quantise.encode(turned_rows(block[part], turn), edges(levels), codes[part])
         return cls(turn, levels, codes)
 
     @classmethod
@@ -70,13 +70,13 @@ class FourBit(Codes):
         return np.asarray(self._index.search(queries @ self._turn.T, k)[1])
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
-        """The allowed ones among the best of all rows; where these are too few, all allowed ones are scored."""
-        turned, found = queries @ self._turn.T, np.empty((len(queries), k), np.int64)
+        """The allowed rows among the best of all rows; if they are too few, all allowed rows are scored."""
+        rotated, found = queries @ self._turn.T, np.empty((len(queries), k), np.int64)
         many = len(rows) * FEW >= len(self)
-        best = self._index.search(turned, min(len(self), round(ROOM * k * len(self) / len(rows)) + k))[1] if many else found[:, :0]
+        best = self._index.search(rotated, min(len(self), round(ROOM * k * len(self) / len(rows)) + k))[1] if many else found[:, :0]
         for query, near in enumerate(best):
             kept = near[(near >= 0) & allowed[near]]
-            found[query] = kept[:k] if len(kept) >= k else self._score(turned[query], rows, k)
+            found[query] = kept[:k] if len(kept) >= k else self._score(rotated[query], rows, k)
         return found
 
     def _score(self, query: F32, rows: Rows, k: int) -> Rows:

@@ -1,4 +1,4 @@
-"""The block at a byte a coordinate, which faiss scans row by row."""
+"""The block at one byte per coordinate; faiss scans it row by row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .flat import Flat
 
 
 class Int8(Flat):
-    """One byte a coordinate, between its least and its largest value."""
+    """One byte per coordinate, between its smallest and its largest value."""
 
     storage = "int8"
 

@@ -1,4 +1,4 @@
-"""Four-bit codes in about √N lists, of which a query scans the nearest. What is coded is a row less its list's centre."""
+"""An inverted file (IVF) over 4-bit codes of residuals: about √N lists, with nprobe chosen when it is built."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from ...kernels import quantise
 from ...kernels.topk import top_k
 from ...types import F32, I32, I64, U8, Array, Mask, Rows
 from .base import SAMPLE, Block, Codes, checked, sample, selector
-from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_turn, table, taught
+from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, table, turned_rows, with_centroids
 from .fourbit import FEW
 
-LIST_SAMPLE = 64  # rows a list that the lists are learned from
-TRIED = 200  # documents that stand in for queries when the number of lists to scan is chosen …
-NEAREST = 10  # … so that of these nearest neighbours …
-SHORTLIST = 500  # … among so many candidates (for more of them more lists are scanned) …
-KEPT = 0.98  # … this share of what all lists give is found …
-MARGIN = 2.0  # … and so many times that number is scanned: queries lie further from documents than documents do
-MET = 4  # rows that are met for each that is asked for, at least
-FINER = 1.1  # steps of the search for that number
-AT_ONCE = 64  # lists copied
-ONE, MANY = 11, 13  # faiss' ways to scan that are the fastest for a single query and for a batch
+LIST_SAMPLE = 64  # rows per list that the centroids are learned from
+# nprobe is chosen on documents as queries: the smallest at which enough of their nearest neighbours are found, times a margin.
+TRIED = 200  # documents taken as queries
+NEAREST = 10  # nearest neighbours of each …
+SHORTLIST = 500  # … looked for among so many candidates; a longer shortlist scans more lists
+KEPT = 0.98  # share to find of those that all lists give
+MARGIN = 2.0  # queries lie further from documents than documents do
+MET = 4  # rows scanned per row wanted, at least
+FINER = 1.1  # step of the search for nprobe
+AT_ONCE = 64  # lists copied at a time
+ONE, MANY = 11, 13  # faiss' `implem`: the fastest for a single query, and for a batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +39,9 @@ class Stored:
     turn: F32  # (m, m) orthogonal
     levels: F32  # (m, 16 or 4) ascending
     codes: U8  # (N, bytes)
-    centres: F32  # (L, m) of the lists
+    centres: F32  # (L, m) centroids of the lists
     list_of: I32  # (N,)
-    probes: I64  # (1,) lists to scan
+    probes: I64  # (1,) nprobe
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> Self:
@@ -58,14 +59,14 @@ class Stored:
         )
         lists, probes = len(found.centres), int(found.probes[0])
         if not 1 <= probes <= lists:
-            raise ArtifactError(f"codes: {probes} of {lists} lists are to be scanned: build the index anew")
+            raise ArtifactError(f"codes: {probes} of {lists} lists are to be scanned: build the index again")
         if len(codes) and not 0 <= found.list_of.min() <= found.list_of.max() < lists:
-            raise ArtifactError(f"codes: a row is in list {found.list_of.max()}, there are {lists}: build the index anew")
+            raise ArtifactError(f"codes: a row is in list {found.list_of.max()}, there are {lists}: build the index again")
         return found
 
 
 class Lists(Codes):
-    """faiss' two ways to scan share the lists."""
+    """An inverted file. One index scans for single queries, one for batches; both share the lists."""
 
     storage = "ivf"
     wide = True
@@ -83,7 +84,7 @@ class Lists(Codes):
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
         count = 2 ** round(np.log2(max(len(block), 1)) / 2)
-        count = max(1, min(count, len(block) // 39))  # faiss wants so many rows to learn a list from
+        count = max(1, min(count, len(block) // 39))  # faiss wants so many rows per centroid
         learner = faiss.Kmeans(block.shape[1], count, niter=10, seed=seed, spherical=True, max_points_per_centroid=LIST_SAMPLE)
         learner.train(sample(block, LIST_SAMPLE * count, seed) if len(block) else np.zeros((count, block.shape[1]), np.float32))
         built = cls(_coded(block, np.asarray(learner.centroids), seed, bits))
@@ -110,7 +111,7 @@ class Lists(Codes):
 
     @property
     def share_scanned(self) -> float:
-        """Of the lists, for a usual query."""
+        """The share of the lists that a typical query scans."""
         return float(self._stored.probes[0] / len(self._stored.centres))
 
     @property
@@ -122,14 +123,14 @@ class Lists(Codes):
         return self._scan(queries @ self._stored.turn.T, k, min(lists, -(-self._met(k) * lists // max(len(self), 1))))
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
-        turned = queries @ self._stored.turn.T
+        rotated = queries @ self._stored.turn.T
         if len(rows) * FEW < len(self):
-            return np.concatenate([self._score(query, rows, k) for query in turned]).reshape(len(queries), k)
-        return self._scan(turned, k, self._probes(turned, k, rows), sel=selector(allowed))
+            return np.concatenate([self._score(query, rows, k) for query in rotated]).reshape(len(queries), k)
+        return self._scan(rotated, k, self._probes(rotated, k, rows), sel=selector(allowed))
 
-    def _scan(self, turned: F32, k: int, probes: int, **options: Any) -> Rows:
-        scanner = self._one if len(turned) == 1 else self._many
-        return np.asarray(scanner.search(turned, k, params=faiss.SearchParametersIVF(nprobe=probes, **options))[1])
+    def _scan(self, rotated: F32, k: int, probes: int, **options: Any) -> Rows:
+        scanner = self._one if len(rotated) == 1 else self._many
+        return np.asarray(scanner.search(rotated, k, params=faiss.SearchParametersIVF(nprobe=probes, **options))[1])
 
     def _score(self, query: F32, rows: Rows, k: int) -> Rows:
         """The k best of these rows, which are more than k."""
@@ -138,29 +139,29 @@ class Lists(Codes):
         scores += (stored.centres @ query)[stored.list_of[rows]]
         return np.asarray(rows[top_k(scores[None], np.arange(len(rows)), k)[0]])
 
-    def _probes(self, turned: F32, k: int, rows: Rows) -> int:
-        """Lists to scan so that every query meets as many of these rows as it would of all rows without a filter."""
+    def _probes(self, rotated: F32, k: int, rows: Rows) -> int:
+        """The nprobe at which every query scans as many of these rows as it would of all rows without a filter."""
         stored = self._stored
         wanted = min(len(rows), self._met(k))
         held = np.bincount(stored.list_of[rows], minlength=len(stored.centres))
-        met = np.cumsum(held[np.argsort(-(turned @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
+        met = np.cumsum(held[np.argsort(-(rotated @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
         return int((met < wanted).sum(axis=1).max(initial=0)) + 1
 
     def _met(self, k: int) -> int:
-        """Rows to meet for k candidates: more than usual for more than the usual shortlist, by the square root, and at least some each."""
+        """How many rows to scan for k candidates; grows with √k beyond the default shortlist."""
         return max(round(self.share_scanned * len(self) * math.sqrt(max(1.0, k / SHORTLIST))), MET * k)
 
     def _choose_probes(self, block: Block, seed: int) -> None:
-        """Scans as few lists as keep what all lists find, for documents in place of queries."""
+        """Chooses the smallest nprobe that finds what all lists find, on documents as queries."""
         if not len(block):
             return
         queries = sample(block, TRIED, seed)
         count = min(NEAREST + 1, len(block))
         near = faiss.knn(queries, np.ascontiguousarray(block), count, metric=faiss.METRIC_INNER_PRODUCT)[1][:, 1:]  # not itself
-        turned, lists = queries @ self._stored.turn.T, len(self._stored.centres)
+        rotated, lists = queries @ self._stored.turn.T, len(self._stored.centres)
 
         def found(probes: int) -> float:
-            rows = self._scan(turned, min(SHORTLIST, len(block)), probes)
+            rows = self._scan(rotated, min(SHORTLIST, len(block)), probes)
             return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)])) if near.size else 1.0
 
         probes, wanted = 1, KEPT * found(lists)
@@ -170,8 +171,8 @@ class Lists(Codes):
 
 
 def _coded(block: Block, centres: F32, seed: int, bits: int) -> Stored:
-    """Every row in its nearest list."""
-    width, turn = block.shape[1], random_turn(block.shape[1], seed)
+    """Assigns every row to its nearest centroid."""
+    width, turn = block.shape[1], random_rotation(block.shape[1], seed)
     nearest = faiss.IndexFlatIP(width)
     nearest.add(centres)
     list_of = np.empty(len(block), np.int32)
@@ -183,15 +184,15 @@ def _coded(block: Block, centres: F32, seed: int, bits: int) -> Stored:
     codes = np.empty((len(block), code_bytes(levels)), np.uint8)
     for start in range(0, len(block), BLOCK):
         part = slice(start, start + BLOCK)
-        quantise.encode(block[part] @ turn.T - centres[list_of[part]], edges(levels), codes[part])
+        quantise.encode(turned_rows(block[part], turn) - centres[list_of[part]], edges(levels), codes[part])
     return Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64))
 
 
 def _scanner(stored: Stored, nearest: Any, way: int, held: Mapping[int, Rows] | None = None) -> Any:
-    """faiss' index over the codes, by one way to scan, with these rows in the lists of these numbers."""
+    """faiss' index over the codes, by one `implem`, with these rows in the lists of these numbers."""
     lists, width = stored.centres.shape
     meant = points(stored.levels)
-    plain = taught(faiss.IndexIVFPQ(nearest, width, lists, len(meant), 4, faiss.METRIC_INNER_PRODUCT), meant)
+    plain = with_centroids(faiss.IndexIVFPQ(nearest, width, lists, len(meant), 4, faiss.METRIC_INNER_PRODUCT), meant)
     for place, rows in (held or {}).items():
         codes = np.ascontiguousarray(stored.codes[rows])  # faiss gets its address
         plain.invlists.add_entries(place, len(rows), faiss.swig_ptr(rows), faiss.swig_ptr(codes))

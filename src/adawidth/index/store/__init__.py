@@ -1,2 +1,2 @@
-"""What an index folder has on disk: the manifest, segments and the lock; commits that are whole or not at all.
-All of it may come from anywhere and is checked before it is believed."""
+"""What an index folder has on disk: the manifest, segments and the lock. Commits are atomic.
+Any file may come from anywhere, so it is checked before it is trusted."""

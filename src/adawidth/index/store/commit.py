@@ -1,12 +1,12 @@
-"""One change of an index: what it adds and removes becomes visible at its end, all of it, or never.
+"""One change of an index. What it adds and removes becomes visible in one commit, or never.
 
-The order is what makes this so: segment files are written and synced first, under names that nothing knows; then one SQLite
-transaction makes them known, with their documents and the removals.
+The order makes this so. Segment files are written and synced first, under names that no manifest has. Then one SQLite transaction
+adds them to the manifest, with their documents and the removals.
 
-A process that dies in between leaves segment files that no manifest knows. Such a file may still come to life: a writer that is
-killed while SQLite syncs its log leaves a whole commit there, which others do not see as long as a reader keeps the log's shared
-memory, and which SQLite brings back when all have ended. A later commit overwrites it. So files are swept only after a commit
-of one's own: then no commit but the last can ever be seen again.
+A process that dies in between leaves segment files that the manifest does not list. They may still be needed: a writer that is
+killed while SQLite syncs its log can leave a whole commit there. Others don't see it as long as a reader keeps the log's shared
+memory, but SQLite recovers it once all of them have ended. A later commit overwrites it. So files are swept only after a commit
+of one's own: from then on no earlier commit can come back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,22 +33,21 @@ from .manifest import Manifest, checksum_of, packed, parts
 from .segment import NAME, Entry
 
 ASIDE = "aside"  # where `repair` moves files that hold what it could not save
-PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 class Change(Manifest):
-    """The manifest in a transaction: what is done here is seen by no one before `commit`."""
+    """The manifest in a transaction: nobody else sees a change before `commit`."""
 
     def __init__(self, folder: Path, *, mending: bool = False) -> None:
         super().__init__(folder, writing=True, mending=mending)
         self._before = (self.head, self.segments)
 
     def insert(self, documents: Sequence[Document], *, update: bool = False) -> I64:
-        """Adds documents and gives their numbers, which ascend. With `update` those of the same ids are removed, else refused."""
+        """Adds documents and returns their numbers, ascending. Existing ids are replaced with `update`, and refused without."""
         head = self.head
+        rows = [_row(number, document) for number, document in enumerate(documents, head.following)]
         known = self.numbers_of([str(document.id) for document in documents]) if update else {}
         self.remove([number for number in known.values() if number < self._before[0].following])
-        rows = [_row(number, document) for number, document in enumerate(documents, head.following)]
         with self._told():
             try:
                 self._db.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", rows)
@@ -71,7 +70,7 @@ class Change(Manifest):
             self.head = self.head.without_documents([checksum for (checksum,) in gone])
 
     def replace(self, old: Sequence[Entry], new: Sequence[Entry]) -> None:
-        """Other segments in place of some: the new ones have no row of a document that was removed before this change."""
+        """Replaces segments. The new ones have no rows of documents that were removed before this change."""
         for entry in old:
             gone = self.removed[(self.removed >= entry.first) & (self.removed <= entry.last)].tolist()
             with self._told():
@@ -82,7 +81,7 @@ class Change(Manifest):
         self.segments = tuple(sorted((*kept, *new), key=lambda entry: entry.first))
 
     def commit(self) -> bool:
-        """Makes the change visible, and waits until the disk has it. No change: no commit, and False."""
+        """Makes the change visible and durable. Without a change there is no commit; returns whether there was one."""
         if (self.head, self.segments) == self._before:
             self.rollback()
             return False
@@ -99,19 +98,19 @@ class Change(Manifest):
         except sqlite3.Error as error:
             self._find_out(error)
         self._before = (self.head, self.segments)
-        with suppress(sqlite3.Error):  # readers of older commits, or a full disk, may keep the log from being emptied: the next time then
+        with suppress(sqlite3.Error):  # readers of older commits, or a full disk, may prevent a checkpoint: the next commit tries again
             self._db.execute("PRAGMA busy_timeout = 0")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return True
 
     def make_certain(self, doubt: int) -> None:
-        """Nothing but this manifest's state can ever be seen again, whatever failed or dead writers left in the log.
+        """Makes this manifest's state the only one that can ever be seen, whatever failed or killed writers left in the log.
 
-        A commit that changes nothing overwrites there what is not yet visible. Where a commit whose sync had failed (number
-        `doubt`) is visible, its pages may be in memory alone, and are copied to the manifest and synced there.
+        An empty commit overwrites what is in the log but not yet visible. If a commit whose sync had failed (number `doubt`) is
+        visible, its pages may be in memory only: a checkpoint copies them to the manifest and syncs it.
         """
         with self._told():
-            (turn,) = self._db.execute("PRAGMA user_version").fetchone()  # means nothing; SQLite writes no page that stays the same
+            (turn,) = self._db.execute("PRAGMA user_version").fetchone()  # a number without meaning: SQLite writes only pages that change
             self._db.execute(f"PRAGMA user_version = {(turn + 1) % 2**31}")
             self._db.execute("COMMIT")
             if 0 < doubt <= self.head.commit:
@@ -121,15 +120,15 @@ class Change(Manifest):
             self._db.execute("BEGIN IMMEDIATE")
 
     def rollback(self) -> None:
-        """Takes everything back."""
+        """Undoes the change."""
         self.head, self.segments = self._before
         with suppress(sqlite3.Error):  # SQLite has done so itself, or the connection is closed
             self._db.execute("ROLLBACK")
 
     def _find_out(self, error: sqlite3.Error) -> None:
-        """COMMIT has failed: SQLite took the transaction back, but its log may hold it all the same, and bring it back some day.
+        """COMMIT has failed: SQLite rolled the transaction back, but its log may still hold it, and recover it later.
 
-        Looks which it is, and makes that last: returns where the change is written, else raises.
+        Finds out which it is, and makes that final. Returns if the change is written, else raises.
         """
         wanted = self.head.commit
         self._db.close()  # it may be in no state to go on
@@ -146,7 +145,7 @@ class Change(Manifest):
             raise DataError(f"{self.path.parent}: not written, the index is as it was ({error}): free space or mend the disk") from error
 
     def _twice(self, documents: Sequence[Document]) -> DataError:
-        """Which id is there already: in the index, in an earlier batch of this change, or in this one."""
+        """The error that names an id which is in the index already, or twice in this change."""
         known = self.numbers_of([str(document.id) for document in documents])
         stood = next((name for name, number in known.items() if number < self._before[0].following), None)
         if stood is not None:
@@ -158,10 +157,10 @@ class Change(Manifest):
 
 @contextmanager
 def change(folder: Path, seen: Manifest | None = None, *, mending: bool = False) -> Iterator[Change]:
-    """`with change(folder) as changing: …` commits when the block ends well and takes everything back when it does not.
+    """`with change(folder) as changing: …` commits when the block succeeds, and rolls back when it raises.
 
-    Refuses another index than the one that was `seen` at this path.
-    `mending` takes the manifest as it is where commits of it are lost, and sets unknown files aside instead of removing them.
+    Refuses if another index than the one `seen` is at this path now. `mending` accepts a manifest that has lost commits, and
+    moves files that it does not list aside instead of removing them.
     """
     with lock.held(folder) as handle, Change(folder, mending=mending) as changing:
         if seen is not None:
@@ -192,15 +191,15 @@ def change(folder: Path, seen: Manifest | None = None, *, mending: bool = False)
 
 
 def unknown(folder: Path, segments: Sequence[Entry]) -> list[Path]:
-    """The segment files that the manifest does not know: of writers that did not get to their end, and replaced ones."""
+    """The segment files that the manifest does not list: of writers that did not finish, and replaced ones."""
     known = {entry.name for entry in segments}
     return [file for file in folder.iterdir() if NAME.fullmatch(file.name) and file.name not in known]
 
 
 def sweep(folder: Path, segments: Sequence[Entry], *, aside: bool = False) -> None:
-    """Removes the segment files that the manifest does not know; with `aside`, once they are kept in the folder of that name.
+    """Removes the segment files that the manifest does not list; with `aside`, moves them to the folder of that name.
 
-    Only after a commit of one's own, under the lock. The commit stands whatever becomes of the files: the next one sweeps again.
+    Only after a commit of one's own, under the lock. A file that can't be removed is left to the next sweep.
     """
     for file in unknown(folder, segments):
         with suppress(OSError):
@@ -210,7 +209,7 @@ def sweep(folder: Path, segments: Sequence[Entry], *, aside: bool = False) -> No
 
 
 def keep(file: Path) -> None:
-    """Gives a file a second name in the folder `aside`; where the disk has no second names, a copy."""
+    """Links a file into the folder `aside`, or copies it where the disk has no hard links."""
     kept = file.parent / ASIDE / file.name
     kept.parent.mkdir(exist_ok=True)
     if kept.exists():
@@ -225,15 +224,6 @@ def keep(file: Path) -> None:
 
 
 def _row(number: int, document: Document) -> tuple[int, str, str, str, str, int]:
-    """What is stored of a document."""
-    if not isinstance(document.id, str | int) or document.id == "":
-        known = (document.title or document.text)[:40]
-        raise DataError(f"a document, {known!r}, has an empty id, or one that is no text ({document.id!r}): give every document one")
-    if not isinstance(document.metadata, Mapping):
-        raise DataError(f"document {document.id!r}: metadata must be a dictionary, not {type(document.metadata).__name__}")
-    try:
-        texts = (str(document.id), document.title, document.text, PLAIN(dict(document.metadata)))
-        checksum = checksum_of(number, *texts)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DataError(f"document {document.id!r}: title, text and metadata must be plain text and JSON: {error}") from None
-    return (number, *texts, checksum)
+    """A document's row of the table."""
+    texts = document.plain()
+    return (number, *texts, checksum_of(number, *texts))

@@ -1,9 +1,9 @@
-"""Connections to a manifest: how one is opened, by whom it may be, and what SQLite's errors mean in one line.
+"""Connections to a manifest, and SQLite's errors in one line.
 
-SQLite's write-ahead log needs a file of shared memory beside it, also to read. Who may not write to the folder can use the one of
-those who have the index open. Where nobody has, or the disk is full, the manifest and its log are copied to a private file and read
-there. (To read the manifest itself, as one that never changes, would go wrong as soon as its owner writes again.) Nor does SQLite
-know of forks: a child has its parent's connections, but none of their locks. So a child reads a private copy, too, and does not write.
+SQLite's write-ahead log needs a shared-memory file beside it, even for reading. A user who may not write to the folder can use the
+file of others who have the index open. If nobody has, or the disk is full, the manifest and its log are copied to a private file,
+which is read instead. (Opening the manifest as immutable would go wrong as soon as its owner writes again.) SQLite does not survive
+a fork either: a child has its parent's connections, but none of their locks. So a child reads a private copy too, and never writes.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from ...errors import ArtifactError, DataError
 
 FILE = "manifest.sqlite"
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON", "synchronous = FULL", "temp_store = FILE")
-STEP = 10_000  # instructions of SQLite between two looks at the budget
+STEP = 10_000  # instructions of SQLite between two checks of the limit
 UNSHARED = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_IOERR", "SQLITE_FULL")  # there can be no shared memory
 ATTEMPTS = 20  # at copying a manifest that others write to
 WAIT = 60.0  # seconds, for a lock
-SALTS = 32  # bytes of a log's header, which changes when the log begins anew
+SALTS = 32  # bytes of a log's header, which changes when the log restarts
 
 
 class Connection(sqlite3.Connection):
     """A connection that knows whose it is."""
 
     known: ClassVar[WeakSet[Connection]] = WeakSet()  # those that are open
-    inherited: ClassVar[list[Connection]] = []  # those of a parent: never closed, as that could take its locks and files away
+    inherited: ClassVar[list[Connection]] = []  # those of a parent: never closed, as that could release its locks
 
     path: Path
     process: int
 
     def of(self, path: Path) -> Self:
-        """Notes what is open, and where."""
+        """Notes the path and the process."""
         self.path, self.process = path, os.getpid()
         self.known.add(self)
         return self
 
     def close(self) -> None:
-        """Closes it where it was opened."""
+        """Closes it, in the process that opened it."""
         self.known.discard(self)
         if getattr(self, "process", os.getpid()) == os.getpid():
             super().close()
@@ -62,7 +62,7 @@ def forked(folder: Path) -> bool:
 
 
 def connected(folder: Path, *, writing: bool) -> Connection:
-    """A connection to a folder's manifest. Nothing has been read, nothing in the file is trusted."""
+    """A connection to a folder's manifest. Nothing has been read yet, and nothing in the file is trusted."""
     if forked(folder):
         if writing:
             raise ArtifactError(f"{folder}: this process was forked from one that has the index open: write there, or in a fresh process")
@@ -85,7 +85,7 @@ def connected(folder: Path, *, writing: bool) -> Connection:
 
 @contextmanager
 def bounded(db: sqlite3.Connection, path: Path, instructions: int) -> Iterator[None]:
-    """Stops queries that take more instructions than a sound file could: damaged pages may lead in a circle."""
+    """Stops queries that take more instructions than they could on an intact file: damaged pages may form a cycle."""
     left = [instructions // STEP + 1]
 
     def over() -> bool:
@@ -98,14 +98,14 @@ def bounded(db: sqlite3.Connection, path: Path, instructions: int) -> Iterator[N
     except sqlite3.OperationalError:
         if left[0] >= 0:
             raise
-        raise damaged(path, f"a query takes more steps than {instructions}, the most that a sound one can") from None
+        raise damaged(path, f"a query takes more than {instructions} steps, the most that one on an intact file can") from None
     finally:
         db.set_progress_handler(None, 0)
 
 
 @contextmanager
 def told(path: Path, *, writing: bool) -> Iterator[None]:
-    """Turns what SQLite says into one line."""
+    """Turns SQLite's errors into one line."""
     try:
         yield
     except (sqlite3.Error, sqlite3.Warning, UnicodeError, MemoryError, OverflowError) as error:  # a damaged page may hold anything
@@ -142,7 +142,7 @@ def _opened(path: Path, mode: str) -> Connection:
 
 
 def _copied(folder: Path) -> Connection:
-    """A connection to a private copy, whose files are gone as soon as it is open."""
+    """A connection to a private copy, whose files are unlinked as soon as it is open."""
     with tempfile.TemporaryDirectory(prefix="adawidth-") as private:
         copy = Path(private) / FILE
         try:
@@ -152,7 +152,7 @@ def _copied(folder: Path) -> Connection:
             raise ArtifactError(f"{folder / FILE}: {what}: look at the disk, its space and the rights") from None
         db = _opened(copy, "rw")
         try:
-            db.execute("PRAGMA journal_mode = DELETE")  # takes the log in
+            db.execute("PRAGMA journal_mode = DELETE")  # a checkpoint
         finally:
             db.close()
         db = _opened(copy, "ro&immutable=1")
@@ -165,9 +165,9 @@ def _copied(folder: Path) -> Connection:
 
 
 def _copy(path: Path, copy: Path) -> None:
-    """Copies a manifest with its log, as they are at one moment: again, where they have changed meanwhile.
+    """Copies a manifest with its log as of one moment; repeats that if they change meanwhile.
 
-    The log is read before and after. As long as it does not begin anew, the manifest changes only by what stands in it.
+    The log is read before and after. As long as it does not restart, the manifest changes only by what is in the log.
     """
     log = path.with_name(f"{FILE}-wal")
     for _ in range(ATTEMPTS):

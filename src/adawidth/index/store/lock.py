@@ -1,8 +1,8 @@
 """One writer at a time: a lock on a file that says which process holds it and what the last commit was.
 
-The system frees the lock when the process ends, however it ends. The number of the last commit stands here too, outside of
-SQLite, so that commits which a damaged or missing write-ahead log takes back are noticed; and, where it is not known whether a
-commit was written, its number as a doubt that the next writer has to settle.
+The system frees the lock when the process ends, however it ends. The file also has the number of the last commit, outside of
+SQLite: so it is noticed if commits are lost with a damaged or missing write-ahead log. If it is not known whether a commit was
+written, the file has its number as a doubt, which the next writer resolves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = "lock"
 
 @contextmanager
 def held(folder: Path) -> Iterator[int]:
-    """Holds the folder's lock, and gives its handle; refuses where another process, or another part of this one, holds it."""
+    """Holds the folder's lock, and yields its handle; refuses if another process, or another part of this one, holds it."""
     try:
         import fcntl  # Linux and macOS have it; without it everything but writing to an index works
     except ImportError:
@@ -45,7 +45,7 @@ def held(folder: Path) -> Iterator[int]:
 
 
 def note(handle: int, commit: int, doubt: int = 0) -> None:
-    """Keeps the number of a commit that the disk has, and that of one in doubt. Where this can't be written, there is no note."""
+    """Notes the number of a durable commit, and of one in doubt. If this can't be written, there is no note."""
     _write(handle, commit, doubt)
 
 

@@ -1,8 +1,8 @@
-"""The manifest: a SQLite file that says which segments an index has, which of their documents are removed, and what documents say.
+"""The manifest: a SQLite file with the segments of an index, the documents that are removed from them, and titles, texts and metadata.
 
-It is the one thing that changes: a transaction makes new segments, their documents and removals visible together or not at all.
-Every document has a checksum, and the head has those of everything: a damaged page is found, not believed. What an untrusted file
-may hold is no more than the tables below: any other table, view or trigger is refused before anything is read from it.
+It is the only file that changes: a transaction makes new segments, their documents and removals visible together, or not at all.
+Every document has a checksum, and the head has checksums over everything, so damage is found. An untrusted file may have
+the tables below and no others: any other table, view or trigger is refused before anything is read.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ import numpy as np
 
 from ...data import Document
 from ...errors import ArtifactError
+from ...formats.files import json_of
 from ...types import I64
 from . import lock
 from .connection import FILE, bounded, connected, damaged, forked, told
 from .segment import Entry
 
-__all__ = ["FILE", "Head", "Manifest", "Settings", "checksum_of", "log_length", "packed", "parts", "settle"]
+__all__ = ["FILE", "Head", "IndexSettings", "Manifest", "checksum_of", "log_length", "packed", "parts", "settle"]
 
 FORMAT = "adawidth-index"
 VERSION = 3
@@ -44,31 +45,31 @@ SCHEMA = {
     *(("table", name, name, text) for name, text in TABLES.items()),
     *(("index", f"sqlite_autoindex_{name}_1", name, None) for name in ("segments", "documents")),
 }
-SEGMENTS = 1_000  # at most; there are about as many as doublings of the smallest
-LEAST, PER_ROW, PER_VALUE = 1_000_000, 300, 50  # instructions of SQLite that a query may take: all in all, a document, and a value
+SEGMENTS = 1_000  # at most; a sound index has about log2 of its documents
+LEAST, PER_ROW, PER_VALUE = 1_000_000, 300, 50  # instructions of SQLite that a query may take: a constant, per document, per bound value
 MANY = 500  # values bound in one statement
 SOME = 10_000  # documents read at a time
-LOG = 4_000_000  # bytes
-PATIENCE = 1.0  # seconds that a writer waits for readers when the log has grown by so much
+LOG = 4_000_000  # bytes by which the log may grow before a writer waits for readers …
+PATIENCE = 1.0  # … for so many seconds
 WHOLE = 2**64
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What is chosen when an index is made, and stays."""
+class IndexSettings:
+    """What is chosen when an index is made, and never changes."""
 
     fingerprint: str  # of the rotation
     encoder_width: int
     width: int  # coordinates kept
     start: int  # the width that codes find candidates for
-    coded: int  # coordinates that four-bit codes are made of: `start`, or twice as many
+    coded: int  # coordinates that 4-bit codes cover: `start`, or twice as many
     storage: str  # as asked for: auto, or a storage by name
-    ladder: tuple[int, ...]  # widths whose lengths are stored, the last one is `width`
+    ladder: tuple[int, ...]  # widths whose prefix norms are stored; the last one is `width`
     model: Mapping[str, int]  # checksum of each file of the copied model
-    numbered: bool = False  # whether documents came without ids and are named by numbers
+    numbered: bool = False  # whether documents came without ids, and their ids are numbers
 
     def __post_init__(self) -> None:
-        """Refuses what no index has: a manifest may come from anywhere."""
+        """Refuses settings that no index has: a manifest may come from anywhere."""
         widths = (self.encoder_width, self.width, self.start, self.coded, *self.ladder)
         if not all(type(width) is int for width in widths) or not 1 <= self.start <= self.width <= self.encoder_width:
             raise ValueError("widths")
@@ -84,7 +85,7 @@ class Settings:
 class Head:
     """The state of an index at one commit."""
 
-    settings: Settings
+    settings: IndexSettings
     commit: int = 0
     following: int = 0  # the number that the next document gets
     documents: int = 0
@@ -94,7 +95,7 @@ class Head:
     identity: str = ""  # drawn when the index is made; before version 3 there was none
 
     def __post_init__(self) -> None:
-        """Refuses what no index has."""
+        """Refuses values that no index has."""
         if not isinstance(self.identity, str):
             raise ValueError("identity")
         counts = (self.commit, self.following, self.documents, self.documents_sum, self.removed, self.removed_sum)
@@ -121,7 +122,7 @@ class Head:
 
 
 class Manifest:
-    """A connection to the manifest of an index folder. As a reader it sees, to its end, the commit it was opened at."""
+    """A connection to the manifest of an index folder. A reader sees the commit it was opened at until it is closed."""
 
     def __init__(self, folder: Path, *, writing: bool = False, mending: bool = False) -> None:
         self.path = folder / FILE
@@ -149,7 +150,7 @@ class Manifest:
                 raise
 
     @classmethod
-    def create(cls, folder: Path, settings: Settings) -> None:
+    def create(cls, folder: Path, settings: IndexSettings) -> None:
         """An empty manifest."""
         db = sqlite3.connect(folder / FILE, isolation_level=None)
         try:
@@ -175,16 +176,16 @@ class Manifest:
             self._db.close()
 
     def close(self) -> None:
-        """Ends the connection, and with it the view of its commit."""
+        """Closes the connection; its commit can no longer be read."""
         self._db.close()
 
     def check_same(self, other: Manifest) -> None:
-        """Refuses where this is the manifest of another index than an earlier one was, at the same path."""
+        """Refuses if this is the manifest of another index than an earlier one at the same path."""
         if (self.head.identity, self.head.settings) != (other.head.identity, other.head.settings) or self.head.commit < other.head.commit:
-            raise ArtifactError(f"{self.path.parent}: another index stands here now than the one that was opened: open it again")
+            raise ArtifactError(f"{self.path.parent}: another index is here now than the one that was opened: open it again")
 
     def renew(self, fresh: Manifest) -> None:
-        """Goes over to the connection of another one, at the same commit: a new one may need the log no more."""
+        """Takes over the connection of another manifest at the same commit: a newer connection may no longer need the log."""
         with self._lock:
             self._db, fresh._db = fresh._db, self._db
 
@@ -200,16 +201,21 @@ class Manifest:
         return found
 
     def numbers_of(self, ids: Sequence[str]) -> dict[str, int]:
-        """The numbers of those of these ids that are there, each document with its checksum checked."""
+        """The numbers of those of these ids that are in the index, each document with its checksum checked."""
         found: dict[str, int] = {}
-        for part in parts(list(ids)):
+        for part in parts([name for name in ids if _is_unicode(name)]):
             for row in self.query(f"SELECT * FROM documents WHERE id IN ({_marks(part)})", part):
                 self._check_document(row)
                 found[row[1]] = row[0]
         return found
 
+    def highest(self) -> int:
+        """The highest number among ids that are numbers; -1 where there is none."""
+        ((found,),) = self.query("SELECT max(CAST(id AS INTEGER)) FROM documents")
+        return -1 if found is None else int(found)
+
     def matching(self, condition: str, values: Sequence[Any]) -> I64:
-        """The numbers of the documents that meet a condition, which has its values bound and none in its text."""
+        """The numbers of the documents that meet a condition, whose values are bound and never part of its text."""
         return np.array([number for (number,) in self.query(f"SELECT number FROM documents WHERE {condition}", values)], np.int64)
 
     def check(self) -> None:
@@ -220,12 +226,14 @@ class Manifest:
         self.check_documents()
 
     def check_documents(self, since: int = 0) -> None:
-        """Reads every document from this number on; refuses a damaged one and, of all of them, one too many or too few."""
+        """Reads every document from this number on, and refuses damaged ones; from 0 on, it also checks how many there are."""
         count, total, last = 0, 0, since
         while rows := self.query("SELECT * FROM documents WHERE number >= ? ORDER BY number LIMIT ?", (last, SOME)):
             for row in rows:
                 self._check_document(row)
             count, total, last = count + len(rows), total + sum(row[-1] for row in rows), rows[-1][0] + 1
+            if count > self.head.documents:  # damaged pages may lead in a circle
+                raise self.damaged(f"there are more documents than the {self.head.documents} that were written")
         if not since and (count, total % WHOLE) != (self.head.documents, self.head.documents_sum):
             raise self.damaged(f"{count} documents are not the {self.head.documents} that were written")
 
@@ -285,7 +293,7 @@ class Manifest:
                 newer = f"format version {stored['version']}"
                 raise ArtifactError(f"{self.path}: {newer}, this AdaWidth reads up to {VERSION}: upgrade adawidth")
             found = {"coded": stored["settings"]["start"], **stored["settings"]}  # version 1 did not say it
-            settings = Settings(**{**found, "ladder": tuple(found["ladder"])})
+            settings = IndexSettings(**{**found, "ladder": tuple(found["ladder"])})
             values = {name: value for name, value in stored.items() if name not in ("format", "version")}
             entries = sorted((Entry.of(json.loads(segment)) for segment in segments), key=lambda entry: entry.first)
             return Head(**{**values, "settings": settings}), tuple(entries)
@@ -302,7 +310,13 @@ class Manifest:
         self._check_document(row)
         _, identifier, title, text, metadata, _ = row
         name = int(identifier) if self.head.settings.numbered and identifier.isdecimal() else identifier
-        return Document(name, title, text, json.loads(metadata))
+        try:
+            known = json_of(metadata)
+        except ValueError:
+            known = None
+        if not isinstance(known, dict):
+            raise self.damaged(f"the metadata of document {identifier!r} are no JSON object")
+        return Document(name, title, text, known)
 
     def _check_document(self, row: Sequence[Any]) -> None:
         try:
@@ -317,9 +331,9 @@ class Manifest:
 
 
 def settle(folder: Path, mode: str = "PASSIVE") -> None:
-    """Carries commits from SQLite's log over to the manifest as far as readers allow; does nothing where it can't be written.
+    """Checkpoints SQLite's log as far as readers allow; does nothing if the manifest can't be written.
 
-    Modes are SQLite's: FULL waits for readers of older commits to refresh, TRUNCATE for those that need the log, and empties it.
+    Modes are SQLite's: FULL waits for readers of older commits to refresh, TRUNCATE for all that need the log, and empties it.
     """
     if forked(folder):
         return
@@ -333,7 +347,7 @@ def settle(folder: Path, mode: str = "PASSIVE") -> None:
 
 
 def log_length(folder: Path) -> int:
-    """The length of SQLite's log, in those after which a writer waits for readers once."""
+    """The length of SQLite's log, in multiples of LOG."""
     try:
         return (folder / f"{FILE}-wal").stat().st_size // LOG
     except OSError:
@@ -341,8 +355,17 @@ def log_length(folder: Path) -> int:
 
 
 def checksum_of(number: int, *texts: str) -> int:
-    """Of a document. Text that is no Unicode is a ValueError, anything else than text a TypeError."""
+    """Of a document. A ValueError for text that is not valid Unicode, a TypeError for anything but text."""
     return zlib.crc32("\0".join((str(number), *texts)).encode())
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be stored: half of a surrogate pair can't."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _checksum(*texts: str) -> int:
@@ -354,13 +377,13 @@ def _mark(number: int) -> int:
 
 
 def packed(head: Head, segments: Sequence[str]) -> tuple[str, int]:
-    """A head as text, and the checksum of it and of the segments' texts in the order of their names."""
+    """A head as text, and the checksum of it and of the segments' texts, ordered by name."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(head)})
     return text, _checksum(text, *segments)
 
 
 def parts(values: list[Any]) -> Iterator[list[Any]]:
-    """Values in as many at a time as one statement takes."""
+    """The values in parts that one statement can bind."""
     return (values[start : start + MANY] for start in range(0, len(values), MANY))
 
 

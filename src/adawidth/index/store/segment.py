@@ -1,14 +1,14 @@
 """A segment: documents' rotated rows and what belongs to them, as plain arrays in one file that is written once and never changed.
 
-The file is a line of magic and then arrays, one behind the other. What they are and where they lie stands in an Entry, which the
-manifest keeps, with a checksum of each. All arrays but the rows are checked when the file is opened; the rows, which are many,
-block by block when they are first read. Nothing in a file is trusted: names, kinds, places and sizes are checked before use.
+The file has a magic line, and then arrays one after the other. Their names, types, offsets and checksums are in an Entry, which the
+manifest keeps. All arrays but the rows are checked when the file is opened; the rows, which are many, are checked block by block
+when they are first read. Nothing in a file is trusted: names, types, offsets and sizes are checked before use.
 
     rows       (N, m) float16   rotated documents, to the width kept
     inverse    (N, W) float32   one over the length of each row's prefix at each width of the ladder
     numbers    (N,) int64       the documents' numbers in the manifest, ascending
     names      bytes, and ends (N,) int64: the documents' ids
-    places     (N,) int32       place of each id when those of the segment are sorted descending
+    places     (N,) int32       position of each id when the segment's ids are sorted, descending
     total      (m,) float64     sum of the rows
     codes.*                     what finds candidates among the leading coordinates
 """
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...errors import ArtifactError, OptionError
-from ...types import F16, F32, F64, I64, Array, Mask, Rows
+from ...types import F16, F32, F64, I32, I64, Array, Mask, Rows
 
 if TYPE_CHECKING:
     from ..codes import Codes
@@ -46,11 +46,13 @@ LAYOUT = {  # kind and dimensions of the arrays that every segment has
     "places": ("<i4", 1),
     "total": ("<f8", 1),
 }
+NOT_FINITE = 0x7C00  # bits of a float16 that are set in NaN and infinite values alone
+LEAST, MOST = 1e-8, 1e13  # one over the length of float16 numbers, which is never taken for less than 1e-12
 NAME = re.compile(r"[0-9a-f]{32}\.segment")
 
 
 class MissingSegment(ArtifactError):
-    """A segment file that is not there: lost, or replaced by a writer since its entry was read."""
+    """A segment file is missing: lost, or replaced by a writer since its entry was read."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,10 @@ class Entry:
 
 
 class Segment:
-    """A segment file, memory-mapped: it can be read on when the file has been removed."""
+    """A segment file, memory-mapped: it can still be read after the file has been removed."""
 
     def __init__(self, folder: Path, entry: Entry, *, rows_only: bool = False) -> None:
-        """`rows_only` leaves all other arrays unread and unchecked, to save what can be saved of a damaged file."""
+        """`rows_only` reads and checks no other array, to save what can be saved of a damaged file."""
         self.entry = entry
         self.path = folder / entry.name
         self._data = _mapped(self.path, entry, whole=not rows_only)
@@ -125,6 +127,10 @@ class Segment:
         self.total: F64 = self.arrays["total"]
         if (np.diff(self.numbers) <= 0).any() or [self.numbers[0], self.numbers[-1]] != [entry.first, entry.last]:
             raise self._damaged(f"the documents' numbers do not ascend from {entry.first} to {entry.last}")
+        if not (self.inverse.min(initial=1.0) >= LEAST and self.inverse.max(initial=1.0) <= MOST):  # NaN is neither
+            raise self._damaged("the lengths of rows are none")
+        if not _is_order(self.arrays["places"]):
+            raise self._damaged("the places of the ids are not an order")
         self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked …
         self.unchecked = True  # … and whether there are any
 
@@ -168,20 +174,23 @@ class Segment:
         return alive
 
     def check(self, rows: Rows | None = None) -> None:
-        """Refuses damaged rows: of all blocks, or of those that these rows lie in, that were not checked before."""
+        """Checks the blocks of these rows (of all rows, if None) that were not checked before; refuses damaged ones."""
         blocks = self._unread if rows is None else self._unread[rows // CHECKED]
         if not blocks.any():
             return
         wanted = np.flatnonzero(self._unread) if rows is None else np.unique(rows[blocks] // CHECKED)
         for block in wanted.tolist():
+            first = block * CHECKED
+            named = f"rows {first} to {min(first + CHECKED, len(self)) - 1}"
             if zlib.crc32(self._block(block)) != self.entry.checksums[block]:
-                first = block * CHECKED
-                raise self._damaged(f"rows {first} to {min(first + CHECKED, len(self)) - 1} do not have their checksum")
+                raise self._damaged(f"{named} do not have their checksum")
+            if (np.frombuffer(self._block(block), "<u2") & NOT_FINITE == NOT_FINITE).any():
+                raise self._damaged(f"{named} have NaN or infinite values")
             self._unread[block] = False
         self.unchecked = bool(self._unread.any())
 
     def check_widths(self, width: int, ladder: int) -> None:
-        """Refuses rows of another width, or with lengths at another number of widths, than the manifest says."""
+        """Refuses rows whose width, or whose number of prefix norms, is not what the manifest says."""
         if (self.rows.shape[1], self.inverse.shape[1]) != (width, ladder):
             found = f"{self.rows.shape[1]} and {self.inverse.shape[1]}"
             raise self._damaged(f"rows and lengths are {found} wide, expected {width} and {ladder}")
@@ -234,6 +243,12 @@ class Segment:
         return ArtifactError(
             f"{self.path}: damaged: {what}; restore a snapshot, or save the rest with `adawidth repair {self.path.parent.name}`"
         )
+
+
+def _is_order(places: I32) -> bool:
+    """Whether each number from 0 on stands there once."""
+    inside = int(places.min()) >= 0 and int(places.max()) < len(places)
+    return inside and bool((np.bincount(places) == 1).all())
 
 
 def _mapped(path: Path, entry: Entry, *, whole: bool) -> mmap.mmap | bytes:

@@ -1,4 +1,4 @@
-"""Writing a segment: rows as they come, then all that follows from them, then a wait until the disk has the file."""
+"""Writing a segment: rows as they come, then what is computed from them, then a sync."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ log = logging.getLogger("adawidth")
 
 
 class SegmentWriter:
-    """Writes a segment, rows as they come, and is done with `finish`; the file counts for nothing until the manifest has its entry."""
+    """Writes a segment: rows as they come, the rest in `finish`. The file is part of the index once the manifest has its entry."""
 
     def __init__(self, folder: Path, width: int, ladder: Sequence[int], start: int, coded: int) -> None:
-        """`coded` coordinates go into codes that can be wide, `start` into others."""
+        """Codes cover `coded` coordinates if two of them can share a code, else `start`."""
         self._folder = folder
         self._width = width
         self._ladder = tuple(ladder)
@@ -59,7 +59,7 @@ class SegmentWriter:
         return len(self._ids)
 
     def finish(self, storage: str, seed: int) -> Entry:
-        """Writes all that follows from the rows, and waits until the disk has the file."""
+        """Writes everything that is computed from the rows, and syncs the file."""
         from .. import codes
 
         numbers = np.concatenate(self._numbers)

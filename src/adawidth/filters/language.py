@@ -1,25 +1,14 @@
-"""Filters on metadata: a small language, parsed once into a tree that answers in SQL and in Python alike.
-
-    lang = 'en' AND (year >= 2020 OR NOT source.kind IN ('blog', 'forum')) AND retracted IS NULL
-    {"lang": "en", "year": {">=": 2020}, "part": ["a", "b"], "retracted": None}       (all of it must hold)
-
-A field is a key of the metadata, inner ones behind dots, in double quotes where it is no plain word. A comparison is between values
-of one kind: a field that is missing, null or of another kind meets none but `!=`, and a field that is missing or null not even that.
-Strings with a NUL character are of no kind, as SQLite cuts them there. Nothing of what the user wrote stands in the SQL: it is bound.
-"""
+"""The filter language: texts and dictionaries, parsed into conditions and bounded in size."""
 
 from __future__ import annotations
 
-import json
 import math
-import operator
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .errors import OptionError
+from ..errors import OptionError
+from .conditions import DEEPEST, LARGEST, ORDERS, SMALLEST, Among, Field, Filter, Joined, Missing, Not, Order, Value
 
 TOKEN = re.compile(
     r"""\s*(?:
@@ -31,141 +20,12 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 WORDS = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE")
-ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 COMPARISONS = ("=", "!=", "<>", *ORDERS)
-DEEPEST = 20  # parentheses and NOTs in one another, and keys in a field
 MOST = 10_000  # values
 MOST_COMPARISONS = 500  # SQLite takes expressions a thousand deep
 LONGEST = 100_000  # characters
-SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers that SQLite has
 
-Field = tuple[str, ...]
-Value = str | int | float | bool
-Token = tuple[str, str, int]  # kind, text, place from 1
-Condition = tuple[str, list[Any]]  # SQL with ? for each of the values
-
-
-class Filter(ABC):
-    """A condition on a document's metadata. Equal filters are equal, and can be the keys of a dictionary."""
-
-    @abstractmethod
-    def sql(self) -> Condition:
-        """As a condition on a column `metadata` of JSON, never NULL, and the values bound in it."""
-
-    @abstractmethod
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether metadata meet it."""
-
-    @abstractmethod
-    def fields(self) -> set[Field]:
-        """The fields that it asks for, each a tuple of keys."""
-
-
-@dataclass(frozen=True)
-class Joined(Filter):
-    """All of some filters, or any of them; all of none is always met."""
-
-    parts: tuple[Filter, ...]
-    word: str  # AND or OR
-
-    def sql(self) -> Condition:
-        found = sorted((part.sql() for part in self.parts), key=lambda part: -len(part[0]))  # so SQLite's parser needs a short stack
-        text = f" {self.word} ".join(text for text, _ in found)
-        return f"({text})" if found else "1", [value for _, values in found for value in values]
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        return (all if self.word == "AND" else any)(part.matches(metadata) for part in self.parts)
-
-    def fields(self) -> set[Field]:
-        return set[Field]().union(*(part.fields() for part in self.parts))
-
-
-@dataclass(frozen=True)
-class Not(Filter):
-    """What does not meet a filter."""
-
-    part: Filter
-
-    def sql(self) -> Condition:
-        text, values = self.part.sql()
-        return f"NOT {text}", values
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        return not self.part.matches(metadata)
-
-    def fields(self) -> set[Field]:
-        return self.part.fields()
-
-
-@dataclass(frozen=True)
-class Leaf(Filter):
-    """A condition on one field."""
-
-    field: Field
-
-    def fields(self) -> set[Field]:
-        return {self.field}
-
-
-@dataclass(frozen=True)
-class Missing(Leaf):
-    """A field is missing or null."""
-
-    def sql(self) -> Condition:
-        return "(ifnull(json_type(metadata, ?), 'null') = 'null')", [_path(self.field)]
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        return _found(metadata, self.field) is None
-
-
-@dataclass(frozen=True)
-class Among(Leaf):
-    """A field is one of some values, which are kept by their kind: true is not 1."""
-
-    texts: tuple[str, ...]
-    numbers: tuple[int | float, ...]
-    truths: tuple[bool, ...]
-
-    @classmethod
-    def of(cls, field: Field, values: Sequence[Value]) -> Among:
-        """Of values of any kind."""
-        texts = tuple(value for value in values if isinstance(value, str))
-        truths = tuple(value for value in values if isinstance(value, bool))
-        return cls(field, texts, tuple(value for value in values if not isinstance(value, str | bool)), truths)
-
-    def sql(self) -> Condition:
-        path = _path(self.field)
-        kinds = [kind for kind, wanted in (("true", True), ("false", False)) if wanted in self.truths]
-        parts = [("(ifnull(json_type(metadata, ?), '') = ?)", [path, kind]) for kind in kinds]
-        parts += [
-            _compared(self.field, wanted[0], "IN (SELECT value FROM json_each(?))", _json(wanted))
-            for wanted in (self.texts, self.numbers)
-            if wanted
-        ]
-        text = " OR ".join(text for text, _ in parts)
-        return f"({text or '0'})", [value for _, values in parts for value in values]
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        value = _comparable(_found(metadata, self.field))
-        if isinstance(value, bool):
-            return value in self.truths
-        return value is not None and value in (self.texts if isinstance(value, str) else self.numbers)
-
-
-@dataclass(frozen=True)
-class Order(Leaf):
-    """A field is below or above a value."""
-
-    sign: str
-    value: str | int | float
-
-    def sql(self) -> Condition:
-        return _compared(self.field, self.value, f"{self.sign} json_extract(?, '$')", _json(self.value))
-
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        value = _comparable(_found(metadata, self.field))
-        same = isinstance(value, str) == isinstance(self.value, str)
-        return value is not None and not isinstance(value, bool) and same and ORDERS[self.sign](value, self.value)
+Token = tuple[str, str, int]  # kind, text, position from 1
 
 
 def parse(text: str | Mapping[str, Any]) -> Filter:
@@ -388,48 +248,3 @@ def _check_size(found: Filter) -> None:
     for count, most, what in limits:
         if count > most:
             raise OptionError(f"the filter has {count} {what}, at most {most} are taken")
-
-
-def _found(metadata: Mapping[str, Any], field: Field) -> Any:
-    """What a field holds; None where it is missing."""
-    value: Any = metadata
-    for key in field:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return value
-
-
-def _comparable(value: Any) -> Value | None:
-    """A value as SQLite compares it; None where it does not."""
-    if isinstance(value, str):
-        return None if "\0" in value else value
-    if isinstance(value, bool | float):
-        return value
-    if not isinstance(value, int):
-        return None
-    try:
-        return value if SMALLEST <= value <= LARGEST else float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def _path(field: Field) -> str:
-    """A field as SQLite's JSON path: keys as they stand in JSON."""
-    return "$" + "".join(f".{_json(key)}" for key in field)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _compared(field: Field, value: str | int | float, comparison: str, bound: str) -> Condition:
-    """A comparison with strings or with numbers. Those of the filter go the same way through SQLite's reader as those of documents."""
-    path = _path(field)
-    if not isinstance(value, str):
-        kind = "ifnull(json_type(metadata, ?), '') IN ('integer', 'real')"
-        return f"({kind} AND json_extract(metadata, ?) {comparison})", [path, path, bound]
-    # two paths give JSON as it stands, in which a backslash is doubled and NUL is \u0000
-    whole = r"(instr(metadata, '\u0000') = 0 OR instr(replace(json_extract(metadata, ?, ?), '\\', ''), '\u0000') = 0)"
-    kind = "ifnull(json_type(metadata, ?), '') = 'text'"
-    return f"({kind} AND json_extract(metadata, ?) {comparison} AND {whole})", [path, path, bound, path, path]

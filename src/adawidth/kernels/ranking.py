@@ -1,0 +1,106 @@
+"""Ranking candidates: by score, then by `ties`, which says how trec_eval orders equal scores."""
+
+import numpy as np
+from numba import njit
+
+from ..types import F32, I64
+
+
+@njit(cache=True, nogil=True)
+def _sink(heap: F32, root: int) -> None:
+    """Restores a heap whose root is the smallest number."""
+    number = heap[root]
+    while True:
+        child = 2 * root + 1
+        if child >= len(heap):
+            break
+        if child + 1 < len(heap) and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= number:
+            break
+        heap[root] = heap[child]
+        root = child
+    heap[root] = number
+
+
+@njit(cache=True, nogil=True)
+def kth(numbers: F32, heap: F32) -> np.float32:
+    """The k-th largest of at least k numbers; `heap` (k,) is room for the k largest so far."""
+    k = len(heap)
+    heap[:] = numbers[:k]
+    for root in range(k // 2 - 1, -1, -1):
+        _sink(heap, root)
+    for i in range(k, len(numbers)):
+        if numbers[i] > heap[0]:
+            heap[0] = numbers[i]
+            _sink(heap, 0)
+    return heap[0]
+
+
+@njit(cache=True, nogil=True)
+def _before(a: int, b: int, scores: F32, rows: I64, ties: I64) -> bool:
+    """Whether candidate a is ranked before b: by score, then as trec_eval orders equal ones."""
+    if scores[a] != scores[b]:
+        return scores[a] > scores[b]
+    return ties[rows[a]] < ties[rows[b]]
+
+
+@njit(cache=True, nogil=True)
+def _sift_down(heap: I64, root: int, size: int, scores: F32, rows: I64, ties: I64) -> None:
+    """Restores a heap whose root is the candidate ranked last."""
+    entry = heap[root]
+    while True:
+        child = 2 * root + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(heap[child], heap[child + 1], scores, rows, ties):
+            child += 1
+        if not _before(entry, heap[child], scores, rows, ties):
+            break
+        heap[root] = heap[child]
+        root = child
+    heap[root] = entry
+
+
+@njit(cache=True, nogil=True)
+def rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
+    """Brings the k best to the front, best first; the others stay in any order."""
+    k = min(k, len(order))
+    for root in range(k // 2 - 1, -1, -1):
+        _sift_down(order, root, k, scores, rows, ties)
+    for i in range(k, len(order)):
+        if _before(order[i], order[0], scores, rows, ties):
+            order[0], order[i] = order[i], order[0]
+            _sift_down(order, 0, k, scores, rows, ties)
+    for size in range(k - 1, 0, -1):
+        order[0], order[size] = order[size], order[0]
+        _sift_down(order, 0, size, scores, rows, ties)
+
+
+@njit(cache=True, nogil=True)
+def shorten(size: int, scores: F32, rows: I64, ties: I64, addresses: I64, sums: F32, squares: F32) -> int:
+    """Keeps the `size` best of the candidates, as several segments give more than the shortlist; returns how many are left."""
+    n = len(rows)
+    if n <= size:
+        return n
+    least = np.partition(scores, n - size)[n - size]
+    level = np.flatnonzero(scores == least)
+    room = size - int((scores > least).sum())
+    rank(level, room, scores, rows, ties)
+    level = np.sort(level[:room])
+    kept, taken = 0, 0
+    for i in range(n):
+        last = taken < room and level[taken] == i
+        taken += int(last)
+        if last or scores[i] > least:
+            rows[kept], addresses[kept], sums[kept], squares[kept], scores[kept] = rows[i], addresses[i], sums[i], squares[i], scores[i]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def write(order: I64, rows: I64, scores: F32, begin: int, found_rows: I64, found_scores: F32) -> None:
+    """Writes ranked candidates into an answer, from position `begin` on, as many as fit."""
+    for i in range(min(len(order), len(found_rows) - begin)):
+        found_rows[begin + i] = rows[order[i]]
+        found_scores[begin + i] = scores[order[i]]

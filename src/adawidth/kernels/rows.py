@@ -1,0 +1,119 @@
+"""Candidates' rows and the queries they are compared with: where rows lie, how far queries are rotated, and prefix cosines.
+
+Rows are float16 and lie in one array per segment, so a kernel gets addresses.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ..types import F32, I64
+from .float16 import SUMS, fetch, products
+
+TINY = np.float32(1e-24)  # squared lengths are never smaller
+LINE = 64  # bytes that memory gives at once
+AHEAD = 32  # candidates to prefetch ahead, since rows are anywhere in memory
+
+
+class Table(NamedTuple):
+    """All rows: N of them in S segments."""
+
+    bases: I64  # (S,) addresses of the segments' first rows
+    firsts: I64  # (S + 1,) the rows that segments begin at, and N
+    width: int  # coordinates per row
+    ties: I64  # (N,) orders rows of equal scores
+
+
+class Asked(NamedTuple):
+    """Queries, rotated as far as they were needed until now."""
+
+    given: F32  # (Q, D) as the encoder gives them
+    matrix: F32  # (D, D) of the rotation or the query map
+    bias: F32  # (D,) or empty
+    values: F32  # (Q, D), rotated up to …
+    ready: I64  # (Q,) … these widths
+
+
+@njit(cache=True, nogil=True)
+def present(candidates: I64, count: int) -> I64:
+    """The candidates that are among `count` rows; others are padding."""
+    rows = np.empty(len(candidates), np.int64)
+    n = 0
+    for row in candidates:
+        if 0 <= row < count:
+            rows[n] = row
+            n += 1
+    return rows[:n]
+
+
+@njit(cache=True, nogil=True)
+def highest(candidates: I64) -> int:
+    """The highest row among the candidates."""
+    found = -1
+    for q in range(len(candidates)):
+        for row in candidates[q]:
+            found = max(found, row)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def locate(table: Table, rows: I64, addresses: I64) -> None:
+    """The address of every row's first coordinate."""
+    for i in range(len(rows)):
+        segment = 0
+        while rows[i] >= table.firsts[segment + 1]:
+            segment += 1
+        addresses[i] = table.bases[segment] + (rows[i] - table.firsts[segment]) * table.width * 2
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def rotate(asked: Asked, q: int, end: int) -> None:
+    """Rotates a query on to the width `end`."""
+    given, value = asked.given[q], asked.values[q]
+    for j in range(asked.ready[q], end):
+        axis = asked.matrix[j]
+        total = np.float32(0.0)
+        for i in range(len(given)):
+            total += axis[i] * given[i]
+        value[j] = total + asked.bias[j] if len(asked.bias) else total
+    asked.ready[q] = max(asked.ready[q], end)
+
+
+@njit(cache=True, nogil=True)
+def _ask(address: int, begin: int, end: int) -> None:
+    """Asks for the lines that coordinates `begin` to `end` of a row lie in, but for the one that the step before has read from."""
+    inside = LINE - 1 if begin else 0
+    for byte in range(address + 2 * begin + inside & -LINE, address + 2 * end, LINE):
+        fetch(byte)  # type: ignore[call-arg]
+
+
+@njit(cache=True, nogil=True, fastmath=set(SUMS))
+def read(addresses: I64, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
+    """Adds coordinates `begin` to `end` of the candidates to their inner products and squared lengths."""
+    part = query.ctypes.data + 4 * begin
+    for i in range(min(AHEAD, len(addresses))):
+        _ask(addresses[i], begin, end)
+    for i in range(len(addresses)):
+        if i + AHEAD < len(addresses):
+            _ask(addresses[i + AHEAD], begin, end)
+        found: tuple[np.float32, np.float32] = products(addresses[i] + 2 * begin, part, end - begin)  # type: ignore[call-arg]
+        sums[i] += found[0]
+        squares[i] += found[1]
+
+
+@njit(cache=True, nogil=True, fastmath=set(SUMS))
+def square_of(part: F32) -> np.float32:
+    """Squared length."""
+    square = np.float32(0.0)
+    for j in range(len(part)):
+        square += part[j] * part[j]
+    return square
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def score(square: np.float32, sums: F32, squares: F32, scores: F32) -> None:
+    """Prefix cosines; `square` is the squared length of the query's prefix."""
+    length = np.sqrt(max(square, TINY))
+    for i in range(len(sums)):
+        scores[i] = sums[i] / (np.sqrt(max(squares[i], TINY)) * length)
