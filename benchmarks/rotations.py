@@ -19,7 +19,8 @@ from adawidth.rotation import second_moment
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import exhaustive
 from adawidth.training.choose import choose_rotation
-from adawidth.training.pool import sample
+from adawidth.training.ground import Ground
+from adawidth.training.pool import limited
 from models import datasets, fitted, seconds
 
 WIDTHS = (32, 48, 64, 96, 128, 192, 256)
@@ -54,8 +55,8 @@ def rotation_of(data: Dataset, method: str, seed: int) -> tuple[Rotation, dict]:
     if method == "pca":
         return Rotation.pca(data.documents), {}
     if method == "kyfan":
-        pool = sample(data.learning(seed=seed), seed)
-        return choose_rotation(pool, second_moment(data.documents), recipe="kyfan", seed=seed).chosen.rotation, {}
+        ground = Ground.of(limited(data.learning(seed=seed), seed), second_moment(data.documents), seed=seed)
+        return ground.span.lift(choose_rotation(ground, recipe="kyfan", seed=seed).chosen.rotation), {}
     model = trained(data, method, seed)
     return model.rotation, {"chosen": model.record.chosen, "fit_seconds": seconds(model)}
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from adawidth.data import Dataset, Queries
-from adawidth.experiments.routers import credit, leave_one_out, oracle_widths, patience, routed_widths, worth
+from adawidth.experiments.routing import credit, leave_one_out, oracle_widths, patience, routed_widths, values_at
 from adawidth.formats import load_dataset
 from adawidth.metrics import evaluate
 from adawidth.policies import Fixed
@@ -32,7 +32,7 @@ from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages
 from adawidth.training.examples import Examples, examples
 from adawidth.training.ranking import NDCG
-from adawidth.training.router import Settings, fit_router
+from adawidth.training.router import TreeSettings, fit_router
 from models import fitted
 
 COLLECTIONS = ("scifact", "medquad", "nl2bash")
@@ -78,7 +78,7 @@ def rows_of(bench: Bench, test: Examples, models: dict[str, RouterModel], differ
             chosen = routed_widths(model, test, budget)
             row = asdict(credit(test, chosen, bench.fixed_at))
             cells = differences.setdefault(name, {}).setdefault(bench.collection, [])
-            cells.append(worth(test, chosen) - bench.fixed_at(row["fixed_width"]))
+            cells.append(values_at(test, chosen) - bench.fixed_at(row["fixed_width"]))
             captured = row["credit"] / oracle.credit if oracle.credit > 0.01 else None
             found.append({"policy": name, "budget": budget, **row, "oracle_credit": oracle.credit, "captured": captured})
         found.append({"policy": "oracle", "budget": budget, **asdict(oracle)})
@@ -121,7 +121,7 @@ def measure(
         train, dev = bench.examples(learning.train), bench.examples(learning.dev)
         models = {
             "router": fit_router(train, dev, one_rotation=True),
-            "paper": fit_router(train, dev, multi=False, sets=("paper",), settings=(Settings(),), one_rotation=True),
+            "paper": fit_router(train, dev, multi=False, sets=("paper",), settings=(TreeSettings(),), one_rotation=True),
         }
     test = bench.examples(bench.queries)
     chosen = models["router"].heads

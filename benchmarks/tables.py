@@ -275,6 +275,22 @@ def durability() -> str:
         calls, problems = crash["acknowledged_calls"], len(crash["problems"])
         parts += [f"{calls} calls acknowledged; problems found: {problems}. Of the calls cut short:", ""]
         parts += [table(["", *verbs], [[name, *(crash[key].get(verb, "") for verb in verbs)] for name, key in keys.items()]), ""]
+    if faults := result("faults"):
+        said, (errors, words) = faults["what_the_writer_said"], (("EIO", "ENOSPC", "KILL"), ("ok", "refused", "unknown", "killed"))
+        parts += [f"`{faults['command']}`: one system call of a verb fails or kills, with readers open and writers after it;"]
+        parts += [
+            f"{faults['cases']:,} of all {faults['all_cases']:,} cases, problems found: {len(faults['problems'])}. What the writer said:",
+            "",
+        ]
+        parts += [table(["", *errors], [[word, *(said[error].get(word, "") for error in errors)] for word in words]), ""]
+    if mutations := result("mutations"):
+        every, words = mutations["all"], ("refused", "right", "answered")
+        count = f"{mutations['mutations']:,} damaged and {mutations['crafted']:,} crafted folders and files"
+        parts += [f"`{mutations['command']}`: {count} of {len(mutations['outcomes']) - 1} kinds,"]
+        parts += [
+            f"problems found: {len(mutations['problems'])}. {every['refused']:,} were refused, {every['right']:,} answered rightly, and"
+        ]
+        parts += [f"{every['answered']:,}, whose contents were changed and checksums made right, gave a well-formed answer.", ""]
     if added := result("index_add"):
         bulk, stream = added["bulk"], added["stream"]
         parts += [f"`{added['command']}`: width {added['width']}, every commit on the disk before it is acknowledged.", ""]

@@ -9,6 +9,7 @@ import pytest
 
 from adawidth.baselines import REGISTRY, Baseline, Encoding, Staged, baseline
 from adawidth.baselines.descent import Ground
+from adawidth.baselines.dialled import Dialled
 from adawidth.baselines.masked import Masked
 from adawidth.data import Dataset, Learning
 from adawidth.errors import OptionError
@@ -65,6 +66,19 @@ def test_is_better_than_chance_and_reads_no_test_label(name: str, fitted: Baseli
 
         again = fitted.search(collection.documents, Queries(blind, None, queries.own), 40, 10)
         np.testing.assert_array_equal(again.rows, found.rows)
+
+
+def test_ranks_the_candidates_alone_where_queries_have_some(fitted: Baseline, collection: Dataset) -> None:
+    queries = collection.split("test")
+    some = np.array([np.random.default_rng(i).choice(len(collection.documents), 30, replace=False) for i in range(len(queries))])
+    some[0, 5:] = -1  # has five
+    hits = fitted.search(collection.documents, replace(queries, candidates=some), 40, 10)
+    assert all(set(rows[rows >= 0]) <= set(given) for rows, given in zip(hits.rows, some, strict=True))
+    assert set(hits.rows[0]) == set(some[0, :5]) | {-1}
+    everything = np.tile(np.arange(len(collection.documents)), (len(queries), 1))
+    all_of_them = fitted.search(collection.documents, replace(queries, candidates=everything), 40, 10)
+    if not isinstance(fitted, Staged | Dialled):  # these read on from a shortlist of 500
+        np.testing.assert_array_equal(all_of_them.ids, fitted.search(collection.documents, queries, 40, 10).ids)
 
 
 @pytest.mark.parametrize("role", ["query", "document"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adawidth.kernels.trees import batch_features, route
-from adawidth.training.router import Settings, flat, grow
+from adawidth.training.router import TreeSettings, flat, grow
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -27,7 +27,7 @@ def test_one_query_from_scores_to_prediction() -> None:
     rng = np.random.default_rng(5)
     scores = -np.sort(-rng.normal(0.3, 0.1, (300, 500)).astype(np.float32), axis=1)
     x = batch_features(scores)
-    trees = grow(x, 3 * x[:, 0] + rng.normal(scale=0.1, size=300), Settings(), 0)
+    trees = grow(x, 3 * x[:, 0] + rng.normal(scale=0.1, size=300), TreeSettings(), 0)
     one_by_one = [route(row, *trees.tensors().values()) for row in scores]
     np.testing.assert_allclose(one_by_one, trees.predict(x), atol=1e-12)
 
@@ -35,11 +35,11 @@ def test_one_query_from_scores_to_prediction() -> None:
 def test_growing_is_deterministic() -> None:
     rng = np.random.default_rng(6)
     x, y = rng.normal(size=(400, 18)), rng.normal(size=400)
-    first, second = (grow(x, y, Settings(), 3).predict(x) for _ in range(2))
+    first, second = (grow(x, y, TreeSettings(), 3).predict(x) for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
 def test_nothing_to_split_on() -> None:
-    trees = grow(np.ones((200, 18)), np.linspace(0, 1, 200), Settings(), 0)
+    trees = grow(np.ones((200, 18)), np.linspace(0, 1, 200), TreeSettings(), 0)
     found = trees.predict(np.ones((2, 18)))
     assert np.isfinite(found).all()

@@ -5,6 +5,7 @@ import pytest
 
 from adawidth.data import Judged, Learning, Queries, Vectors, unit
 from adawidth.metrics import evaluate
+from adawidth.training import corpus
 from adawidth.training.candidates import Candidates
 from adawidth.training.pool import sample
 from adawidth.training.ranking import NDCG, Ranker, nearest
@@ -74,18 +75,21 @@ def test_shared_candidates(task: Task) -> None:
         assert set(judged.positives(query)) <= set(rows)
 
 
-def test_pool_keeps_the_positives_and_moves_the_judgements(task: Task) -> None:
+def test_pool_keeps_the_positives_and_moves_the_judgements(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     documents, queries, _ = task
     learning = Learning(Vectors.of(documents), queries.select(np.arange(20)), queries.select(np.arange(20, 30)))
-    small = sample(learning, seed=0, floats=120 * D)
-    assert len(small.documents) <= 120
+    assert sample(learning).documents.ids == list(range(N))  # what fits is kept whole
+    monkeypatch.setattr(corpus, "FLOATS", 150 * D)
+    small = sample(learning, seed=0)
+    assert len(small.documents) == 150
     for part, whole in ((small.train, learning.train), (small.dev, learning.dev)):
         for i in range(len(part)):
             kept = [small.documents.ids[row] for row in part.judged.positives(i)]
             assert kept == [learning.documents.ids[row] for row in whole.judged.positives(i)]
             assert small.documents.ids[part.own[i]] == whole.own[i]
     assert np.allclose(small.documents.all(), documents[np.array(small.documents.ids)])
-    assert sample(learning).documents.ids == list(range(N))  # what fits is kept whole
+    first = nearest(queries.vectors.all(), documents, 1, queries.own)[:, 0]
+    assert set(first) <= set(small.documents.ids)  # found among all documents, not among a sample
 
 
 def test_rankings_at_several_widths_are_those_of_each_alone_without_the_query_itself(monkeypatch: pytest.MonkeyPatch) -> None:

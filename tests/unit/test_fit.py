@@ -139,14 +139,6 @@ def test_few_queries_leave_it_at_closed_forms(collection: Dataset, caplog: pytes
     assert "20 usable train queries" in caplog.text
 
 
-def test_a_pool_smaller_than_the_corpus(collection: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    from adawidth.training import fit, pool
-
-    monkeypatch.setattr(fit, "sample", lambda learning, seed: pool.sample(learning, seed, floats=450 * 64))
-    model = AdaWidth.fit(collection, recipe="kyfan")
-    assert model.record.pool <= 450 < model.record.documents
-
-
 def test_options_out_of_range(collection: Dataset) -> None:
     with pytest.raises(OptionError, match=r"no recipe 'best'; there are auto, paper"):
         AdaWidth.fit(collection, recipe="best")

@@ -22,6 +22,7 @@ REGISTRY = {
     "matryoshka-adaptor": "matryoshka_adaptor:MatryoshkaAdaptor",
     "matryoshka-adaptor:unsupervised": "matryoshka_adaptor:UnsupervisedMatryoshkaAdaptor",
     "dense": "dense:Dense",
+    "dense:paper": "dense:PaperDense",
     "search-adaptor": "search_adaptor:SearchAdaptor",
     "conae": "conae:ConAE",
     "smec": "smec:SMEC",

@@ -11,11 +11,12 @@ from ..data import Learning, Queries, Vectors
 from ..errors import OptionError
 from ..hits import Hits
 from ..policies import Fixed, Policy
+from ..policies.router import Transductive
 from ..rotation import Rotation
 from ..stages import MemoryBackend
 from ..stages.loop import SHORTLIST, by_stages, exhaustive
 from ..training.ranking import DEPTH
-from ..types import F32, Floats
+from ..types import F32, Floats, Rows
 
 Role = Literal["query", "document"]
 
@@ -30,7 +31,7 @@ class Baseline(Protocol):
         ...
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
-        """The k best of all documents for every query. For a method that spends unevenly the width is the mean it may spend."""
+        """The k best of all documents, or of the candidates that queries have. What spends unevenly may spend the width on average."""
         ...
 
     @property
@@ -59,10 +60,11 @@ class Encoding(ABC):
         """Multiply-adds that encoding one query takes."""
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
-        """All documents ranked by cosine of what the method makes of them."""
+        """Documents ranked by cosine of what the method makes of them."""
         encoded = np.concatenate([self.encode(block, "document", width) for _, block in documents.blocks()])
         index = MemoryBackend(Vectors(encoded, documents.ids, documents.name), Rotation.identity(encoded.shape[1]))
-        return exhaustive(index, self.encode(queries.vectors.all(), "query", width), encoded.shape[1], k, queries.own)
+        asked = self.encode(queries.vectors.all(), "query", width)
+        return exhaustive(index, asked, encoded.shape[1], k, queries.own, queries.candidates)
 
     def stored_floats(self, width: int) -> float:
         """As many as are read."""
@@ -115,8 +117,9 @@ class Staged(Rotated):
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
         """By the policy."""
-        index = MemoryBackend(documents, fitted(self, self.rotation))
-        return by_stages(index, self.asked(queries), self.policy(width, k), k, own=queries.own)
+        index, policy = MemoryBackend(documents, fitted(self, self.rotation)), self.policy(width, k)
+        whole = isinstance(policy, Transductive)
+        return by_stages(index, self.asked(queries), policy, k, own=queries.own, candidates=queries.candidates, whole=whole)
 
     def stored_floats(self, width: int) -> float:
         """All coordinates where some candidates may be read that far."""
@@ -142,6 +145,16 @@ def fitted(method: object, state: T | None) -> T:
     if state is None:
         raise OptionError(f"{type(method).__name__} has to be fitted before it is used")
     return state
+
+
+def restricted(scores: F32, candidates: Rows | None) -> F32:
+    """Scores of all documents, -inf for all but the candidates. (Q, N), (Q, C)"""
+    if candidates is None:
+        return scores
+    query, place = np.nonzero(candidates >= 0)
+    kept = np.full_like(scores, -np.inf)
+    kept[query, candidates[query, place]] = scores[query, candidates[query, place]]
+    return kept
 
 
 def documents_of(hits: Hits) -> int:

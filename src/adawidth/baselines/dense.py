@@ -5,6 +5,9 @@
 Recipes, losses, candidates, evaluations and the choice of the strength s are those of the query map, down to the last learning from
 train and dev together. What is lost is what rotations and query maps keep: full-width scores change and every document is
 encoded again.
+
+`dense:paper` is the same comparison for the paper's rotation: a free matrix from the identity under its three losses, its candidates,
+its widths, its optimiser and its schedule, and nothing else.
 """
 
 from __future__ import annotations
@@ -24,16 +27,31 @@ from ..training.fused import prefix_objective
 from ..training.pool import sample, together
 from ..training.query_map import RECIPES, STRENGTHS, Change, Lesson, MapRecipe, drawn
 from ..training.ranking import Ranker
-from ..training.task import Task, mean
+from ..training.recipes import PAPER
+from ..training.rotation import private_losses
+from ..training.task import DEV_WIDTHS, Task, mean
 from ..types import F32, Floats
 from .base import Encoding, Role, fitted
 from .descent import Batch, steps_for
+from .paper import enough, paper_task
 
 
-class Dense(Encoding):
-    """Kept folded with its rotation into one matrix and a bias."""
+class _Linear(Encoding):
+    """One linear map of queries and documents."""
 
     map: QueryMap | None = None
+
+    def encode(self, x: Floats, role: Role, width: int) -> F32:
+        """The leading coordinates of the mapped rows."""
+        return unit(fitted(self, self.map).apply(x, width))
+
+    def query_cost(self, width: int) -> float:
+        """The leading rows of the matrix."""
+        return fitted(self, self.map).width * width
+
+
+class Dense(_Linear):
+    """Kept folded with its rotation into one matrix and a bias."""
 
     def fit(self, learning: Learning, seed: int = 0) -> Self:
         """Learns the map by every recipe and takes the best, with its strength, on dev; learns it again from train and dev together."""
@@ -46,19 +64,42 @@ class Dense(Encoding):
         self.map = _learned(recipe, whole, seed, until=step)[0].fold(rotation, strength)
         return self
 
-    def encode(self, x: Floats, role: Role, width: int) -> F32:
-        """The leading coordinates of the mapped rows."""
-        return unit(fitted(self, self.map).apply(x, width))
-
-    def query_cost(self, width: int) -> float:
-        """The leading rows of the matrix."""
-        return fitted(self, self.map).width * width
-
     @property
     def parameters(self) -> int:
         """The matrix and the bias."""
         width = fitted(self, self.map).width
         return width * (width + 1)
+
+
+class PaperDense(_Linear):
+    """The paper's unconstrained twin: its training, with a matrix in place of the reflections."""
+
+    def fit(self, learning: Learning, seed: int = 0) -> Self:
+        """Learns the matrix by the paper's recipe; returns itself."""
+        task, width = paper_task(sample(learning, seed)), learning.documents.width
+        matrix = torch.eye(width, requires_grad=True)
+        evaluated = task.without_dev_beyond()
+        widths = tuple(m for m in DEV_WIDTHS if m < width) or (width,)
+
+        def found() -> QueryMap:
+            return QueryMap(matrix.detach().numpy().copy(), np.zeros(width, np.float32), Rotation.identity(width).fingerprint)
+
+        def score() -> float:
+            turned = found()
+            ranker = Ranker(turned.apply(task.documents, max(widths)), widths)
+            return mean(ranker.curve(turned.apply(evaluated.dev, max(widths)), evaluated.dev_judged, evaluated.dev_own))
+
+        queries, documents = torch.from_numpy(task.queries), torch.from_numpy(task.documents)
+        losses = private_losses(PAPER, task, queries, documents, lambda x, m: x @ matrix[:m].T, np.random.default_rng(seed))
+        if enough(task):
+            descend([matrix], lambda: next(losses), score, steps=PAPER.steps, rate=PAPER.rate)
+        self.map = found()
+        return self
+
+    @property
+    def parameters(self) -> int:
+        """The matrix."""
+        return fitted(self, self.map).width ** 2
 
 
 def _learned(recipe: MapRecipe, lesson: Lesson, seed: int, until: int | None = None) -> tuple[Change, int]:

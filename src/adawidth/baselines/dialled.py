@@ -15,7 +15,7 @@ from ..stages import MemoryBackend, Stage
 from ..stages.loop import SHORTLIST, exhaustive
 from ..training.ranking import DEPTH
 from ..training.taper import QUERIES, STARTS, kept
-from ..types import Rows
+from ..types import F32, Rows
 from .base import Rotated, documents_of, fitted
 
 BATCH = 256  # queries carried through the stages together
@@ -59,12 +59,21 @@ class Dialled(Rotated):
         rotation, setting = fitted(self, self.rotation), self.setting(width)
         index, asked = MemoryBackend(documents, rotation), self.encode(queries.vectors.all(), "query", rotation.width)
         if setting is None:
-            return exhaustive(index, asked, width, k, queries.own)
+            return exhaustive(index, asked, width, k, queries.own, queries.candidates)
         start, knob = setting
         parts = [slice(begin, begin + BATCH) for begin in range(0, len(asked), BATCH)]
-        hits = [self.read(index.search(asked[part], start, max(SHORTLIST, k), queries.own[part]), knob, k) for part in parts]
+        hits = [self.read(self._shortlist(index, asked, queries, part, start, max(SHORTLIST, k)), knob, k) for part in parts]
         rows, scores, widths = (np.concatenate([getattr(part, name) for part in hits]) for name in ("rows", "scores", "widths"))
         return Hits(rows, scores, widths, index.documents)
+
+    @staticmethod
+    def _shortlist(index: MemoryBackend, asked: F32, queries: Queries, part: slice, start: int, size: int) -> Stage:
+        """The candidates of some queries at the start width, best first there: given ones, or those of a scan."""
+        if queries.candidates is None:
+            return index.search(asked[part], start, size, queries.own[part])
+        given = queries.candidates[part]
+        first = index.open(asked[part], given, start).ranked(given.shape[1])[0]
+        return index.open(asked[part], first, start)
 
     def stored_floats(self, width: int) -> float:
         """All coordinates where some candidates may be read that far."""

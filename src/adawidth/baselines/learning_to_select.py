@@ -16,7 +16,7 @@ from ..kernels.topk import top_k
 from ..stages.memory import SCORES
 from ..training.pool import sample
 from ..types import F32, Mask
-from .base import documents_of, fitted
+from .base import documents_of, fitted, restricted
 from .descent import STEPS, Batch, Course, Ground, learned
 from .masked import NEGATIVES, Asked, Importance, Masked
 
@@ -85,6 +85,7 @@ class RenormalisedLearningToSelect(LearningToSelect):
             scores[:, copies] = scores[:, originals]
             excluded = np.flatnonzero(own[part] >= 0)
             scores[excluded, own[part][excluded]] = -np.inf
+            scores = restricted(scores, None if asked.queries.candidates is None else asked.queries.candidates[part])
             found[part] = top_k(scores, asked.index.documents.tie_rank, k)
             best[part] = np.take_along_axis(scores, found[part], axis=1)
         found[best == -np.inf] = -1

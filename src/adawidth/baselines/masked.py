@@ -63,6 +63,8 @@ class Asked:
     @cached_property
     def answers(self) -> Rows:
         """The documents that the whole queries find, best first: the first pass that feedback needs. (Q, at most 1,000)"""
+        if self.queries.candidates is not None:
+            return exhaustive(self.index, self.vectors, self.index.width, LIST, candidates=self.queries.candidates).rows
         return nearest(self.vectors, self.index.rows, LIST, self.queries.own)
 
     @cached_property
@@ -115,11 +117,12 @@ class Masked(ABC):
 
     def ranked(self, asked: Asked, mask: Mask, k: int) -> Hits:
         """The k best documents for the masked queries."""
-        hits = exhaustive(asked.index, asked.vectors * mask, asked.index.width, k, asked.queries.own)
+        queries = asked.queries
+        hits = exhaustive(asked.index, asked.vectors * mask, asked.index.width, k, queries.own, queries.candidates)
         return replace(hits, widths=mask.sum(axis=1).astype(np.float64))
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
-        """All documents ranked by the masked queries."""
+        """Documents ranked by the masked queries."""
         fitted(self, self.width)
         asked = Asked.of(documents, queries)
         return self.ranked(asked, self.kept(self.importance(asked), width), k)

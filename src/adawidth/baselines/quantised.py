@@ -18,7 +18,7 @@ from ..kernels.topk import top_k
 from ..rotation import Rotation
 from ..stages.memory import SCORES
 from ..types import F32
-from .base import documents_of, fitted
+from .base import documents_of, fitted, restricted
 
 
 class Quantised(ABC):
@@ -46,7 +46,7 @@ class Quantised(ABC):
         """An untrained quantiser of faiss."""
 
     def search(self, documents: Vectors, queries: Queries, width: int, k: int) -> Hits:
-        """Every document scored by its code."""
+        """Documents scored by their codes."""
         stored, asked = self.decoded(documents, width), self._prefixes(queries.vectors, width)
         known = Documents(documents.ids)
         k, step = min(k, len(stored)), max(1, SCORES // len(stored))
@@ -55,6 +55,7 @@ class Quantised(ABC):
             part = slice(start, start + step)
             products, own = asked[part] @ stored.T, queries.own[part]
             products[own >= 0, own[own >= 0]] = -np.inf
+            products = restricted(products, None if queries.candidates is None else queries.candidates[part])
             rows[part] = top_k(products, known.tie_rank, k)
             scores[part] = np.take_along_axis(products, rows[part], axis=1)
         rows[scores == -np.inf] = -1

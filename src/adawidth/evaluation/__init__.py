@@ -1,4 +1,4 @@
-"""What a model is worth: evaluate one, compare it with other methods; curves and significance.
+"""The quality of a model: evaluate one, compare it with other methods; curves and significance.
 Results are objects and JSON; pages and figures are made in report."""
 
 from .compare import Comparison, compare

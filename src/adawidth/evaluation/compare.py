@@ -1,10 +1,10 @@
-"""Methods side by side on one dataset, every document ranked at every width: the `compare` command as a function."""
+"""Methods side by side on one dataset, all documents or one shortlist ranked at every width: the `compare` command as a function."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import metrics
 from ..baselines import REGISTRY, Baseline, baseline
-from ..data import Dataset, Learning, Queries
+from ..data import Dataset, Documents, Learning, Queries
 from ..errors import OptionError
 from ..hits import Hits
 from ..model import AdaWidth
@@ -22,6 +22,7 @@ from ..stages import MemoryBackend
 from ..stages.loop import exhaustive
 from ..types import F64, Mask
 from .points import on_unseen, unseen_queries
+from .shortlist import EXHAUSTIVE, limits, mined_at, under
 from .widths import FULL, Width, in_numbers, usable_widths
 
 METHODS = (
@@ -85,6 +86,12 @@ class Comparison:
     documents: int
     frozen: float
     results: tuple[Row, ...]
+    protocol: str = EXHAUSTIVE
+    shortlist: dict[str, Any] | None = None  # what the candidates that all methods rank allow at best; None: they rank all documents
+
+    def __repr__(self) -> str:
+        size = f"{self.queries:,} queries, {len(self.methods)} method(s), widths {', '.join(map(str, self.widths))}"
+        return f"Comparison({self.dataset}, {self.encoder}, {self.split}: {size})"
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -97,7 +104,7 @@ class Comparison:
         return tuple(dict.fromkeys(row.width for row in self.results))
 
     def figures(self, method: str, width: Width) -> list[float]:
-        """nDCG@10 of a method at a width, one figure a seed."""
+        """nDCG@10 of a method at a width, one figure per seed."""
         return [row.quality for row in self.results if (row.method, row.width) == (method, width)]
 
     def to_json(self) -> dict[str, Any]:
@@ -110,7 +117,8 @@ class Comparison:
             "split": self.split,
             "queries": self.queries,
             "documents": self.documents,
-            "protocol": "exhaustive",
+            "protocol": self.protocol,
+            **({} if self.shortlist is None else {"shortlist": self.shortlist}),
             "measure": str(MEASURE),
             "frozen": {str(MEASURE): self.frozen},
             "results": [row.to_json() for row in self.results],
@@ -126,35 +134,44 @@ def compare(
     seeds: int = 1,
     split: str = "test",
     labels: bool | None = None,
+    protocol: str = EXHAUSTIVE,
 ) -> Comparison:
-    """Fits each method with seeds 0, 1, … on train and dev and ranks the split at each of `widths` (default 32, 64, 128, 256, full).
+    """Fits each method with seeds 0, 1, … on train and dev, and ranks a split at each of `widths` (default 32, 64, 128, 256, full).
 
-    Methods are names of the registry; a fitted model takes part as it is, once, under the name "adawidth". For a method that
-    spends unevenly a width is the mean width it may spend. Without labels
-    (`labels=False`, or none for train) every method learns from documents and queries alone.
+    Methods are given by name; a fitted model takes part once, as it is, under the name "adawidth". For a method that spends
+    unevenly, a width is its budget: the mean width it may spend. Without labels (`labels=False`, or none for train), every
+    method learns from documents and queries alone. Methods rank all documents, or, by the paper's protocol `frozen-shortlist`, the
+    500 candidates that the frozen encoder's first 64 coordinates find.
+
+    >>> from adawidth import bundled, load_dataset
+    >>> comparison = compare(load_dataset(bundled.path()), ["truncation", "pca"], widths=[64])
+    >>> comparison.figures("pca", 64) > comparison.figures("truncation", 64)
+    True
     """
-    if seeds < 1:
+    if not isinstance(seeds, int | np.integer) or seeds < 1:
         raise OptionError(f"{seeds} seeds: at least 1 is needed")
     unknown = [method for method in methods if isinstance(method, str) and method not in REGISTRY]
     if unknown or not methods:
         raise OptionError(f"there is no method {', '.join(map(repr, unknown)) or 'given'}; there are {', '.join(REGISTRY)}")
     asked = usable_widths(widths, WIDTHS, dataset.documents.width)
     labels = "train" in dataset.qrels if labels is None else labels
-    queries = dataset.split(split)
+    queries = under(protocol, dataset.documents, dataset.split(split))
+    assert queries.judged is not None  # a split has labels
     rows: list[Row] = []
-    with progress("comparing", len(methods) * seeds) as tick:
+    with progress("comparing", len(methods) * seeds) as advance:
         for seed in range(seeds):
             learning = dataset.learning(labels=labels, seed=seed)
             for method in dict.fromkeys(methods):
                 name = method if isinstance(method, str) else "adawidth"
-                tick(0, name)
+                advance(0, name)
                 if isinstance(method, str):
                     rows += measured(name, seed, learning, queries, asked)
                 elif seed == 0:
                     rows += measured(name, seed, learning, queries, asked, partial(_as_it_is, method))
-                tick()
+                advance()
     width = dataset.documents.width
-    frozen = exhaustive(MemoryBackend(dataset.documents, Rotation.identity(width)), queries.vectors.all(), width, MEASURE.k, queries.own)
+    index = MemoryBackend(dataset.documents, Rotation.identity(width))
+    frozen = exhaustive(index, queries.vectors.all(), width, MEASURE.k, queries.own, queries.candidates)
     ordered = sorted(rows, key=lambda row: _place(row.method, methods))
     return Comparison(
         dataset.name,
@@ -165,6 +182,8 @@ def compare(
         len(dataset.documents),
         float(_quality(frozen, queries).mean()),
         tuple(ordered),
+        protocol,
+        None if queries.candidates is None else limits(queries.candidates, width, queries.judged, [MEASURE]),
     )
 
 
@@ -203,13 +222,21 @@ def measured(
             quality=float(quality.mean()),
             unseen=None if unseen is None else on_unseen({str(MEASURE): quality}, unseen),
             mean_width=hits.mean_width,
-            multiply_adds=method.multiply_adds(m, hits),
+            multiply_adds=_cost(method, m, hits, queries),
             parameters=method.parameters,
             fit_seconds=seconds,
             stored_floats_per_document=method.stored_floats(m),
             per_query=quality,
             widths=hits.widths,
         )
+
+
+def _cost(method: Baseline, width: int, hits: Hits, queries: Queries) -> float:
+    """Multiply-adds of one query. Where there are candidates: finding them, and then as if they were all the documents."""
+    if queries.candidates is None or hits.documents is None:
+        return method.multiply_adds(width, hits)
+    few = replace(hits, documents=Documents(range(queries.candidates.shape[1])))
+    return len(hits.documents.ids) * mined_at(queries.vectors.width) + method.multiply_adds(width, few)
 
 
 def _quality(hits: Hits, queries: Queries) -> metrics.PerQuery:

@@ -1,4 +1,4 @@
-"""Quality against width, or against what it costs, one curve a method, from the JSON that `evaluate` and `compare` print."""
+"""Quality against width, or against what it costs, one curve per method, from the JSON that `evaluate` and `compare` print."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from .. import metrics
 from ..data import Dataset, Queries
-from ..errors import DataError, OptionError
+from ..errors import DataError
 from ..hits import Hits
 from ..model import AdaWidth
 from ..policies import Fixed, Policy
@@ -21,20 +21,18 @@ from ..policies.base import DEFAULT_QUALITY
 from ..rotation import Rotation
 from ..stages import MemoryBackend
 from ..stages.loop import SHORTLIST, by_stages, exhaustive
-from ..stages.loop import run as run_stages
 from ..tasks import DEFAULT, TaskMap
 from ..types import F32, Mask, Rows
 from .online import controller
 from .points import Evaluation, Point, unseen_queries
+from .shortlist import EXHAUSTIVE, OWN, Protocol, check_protocol, limits, mine, mined_at
+from .shortlist import FROZEN as FROZEN_SHORTLIST
 from .significance import paired_bootstrap
 from .watch import Watched
 from .widths import AUTO, FROZEN, FULL, Width, in_numbers, usable_widths
 
-Protocol = Literal["exhaustive", "own-shortlist", "frozen-shortlist"]
-
 WIDTHS: tuple[Width, ...] = (32, 64, 128, 256, FULL)
 MEASURES = ("nDCG@10", "R@100")
-MINED_AT = 64  # coordinates by which the shortlist protocols find their candidates
 TIES = 0.01  # share of queries with equal scores at a cut-off above which that is said
 
 log = logging.getLogger("adawidth")
@@ -57,16 +55,21 @@ def evaluate(
     online: bool = False,
     task: str | None = None,
 ) -> Evaluation:
-    """The model's rankings of a split at each of `widths` (default 32, 64, 128, 256, full), and the frozen encoder's.
+    """The quality and cost of a model on a split at each of `widths` (default 32, 64, 128, 256, full), and of the frozen encoder.
 
-    Protocols: `exhaustive` ranks every document at each width; `own-shortlist` the candidates that the model's own first
-    64 coordinates find; `frozen-shortlist` (the paper's) those of the frozen encoder's first 64. The width "auto", which any
-    option of a policy implies, scans at the start width and lets the policy read on; it is set beside the fixed width of the same mean.
-    `task` names the query map that queries pass through, and its policies: unnamed, the one called "default" if there is one; "none"
-    is the rotation alone.
+    Protocols: `exhaustive` ranks every document at each width; `own-shortlist` ranks the candidates that the model's first
+    64 coordinates find; `frozen-shortlist` (the paper's) those that the frozen encoder's first 64 find. At the width "auto",
+    which any option of a policy implies, a policy decides how far to read; the fixed width of the same mean is measured beside it.
+    `task` names a query map and its policies: by default the task called "default", if there is one; "none" is the rotation alone.
+
+    >>> from adawidth import bundled, load_dataset
+    >>> data = load_dataset(bundled.path())
+    >>> model = AdaWidth.fit(data.documents.select(range(300)), recipe="pca")
+    >>> result = evaluate(model, data, widths=[64, "full"])
+    >>> result["full"].mean("nDCG@10") == result["frozen"].mean("nDCG@10") > result[64].mean("nDCG@10")
+    True
     """
-    if protocol not in get_args(Protocol):
-        raise OptionError(f"there is no protocol {protocol!r}; there are {', '.join(get_args(Protocol))}")
+    check_protocol(protocol, get_args(Protocol))
     if dataset.documents.width != model.width:
         raise DataError(
             f"{dataset.documents.name}: vectors are {dataset.documents.width} wide, the model {model.width}: "
@@ -97,13 +100,14 @@ def evaluate(
         protocol,
         tuple(results),
         None if picked is None else task or DEFAULT,
+        bench.limits(),
     )
 
 
 def _asked(policy: str | None, budget: float | None, quality: float | None, online: bool, transductive: bool) -> dict[str, Any]:
     """What was asked of a policy, as results repeat it."""
     name = policy or "taper"
-    if budget is None and quality is None and name in ("taper", "router"):
+    if budget is None and quality is None and name in ("taper", "router", "paper-router"):
         quality = DEFAULT_QUALITY
     given = {"budget": budget, "quality": quality, "online": online or None, "transductive": transductive or None}
     return {"policy": name} | {option: value for option, value in given.items() if value is not None}
@@ -111,7 +115,7 @@ def _asked(policy: str | None, budget: float | None, quality: float | None, onli
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Documents under a rotation and queries that were turned, or mapped, to meet them."""
+    """Documents under a rotation, and queries under the same rotation or a query map."""
 
     index: MemoryBackend
     queries: F32  # (Q, D)
@@ -178,8 +182,17 @@ class _Bench:
     def auto(self, policy: Policy, asked: dict[str, Any], *, whole: bool) -> Point:
         """As the policy reads, beside the fixed width of the same mean. `whole`: it sees all queries as one workload."""
         watched = Watched(policy)
-        mined = self._shortlist(self.plain) if self.protocol == "frozen-shortlist" else None
-        hits = self._by_stages(watched, mined, whole)
+        mined = self._shortlist(self.plain) if self.protocol == FROZEN_SHORTLIST else None
+        hits = by_stages(
+            self.turned.index,
+            self.turned.queries,
+            watched,
+            self.k,
+            shortlist=self.candidates,
+            own=self.queries.own,
+            candidates=mined,
+            whole=whole,
+        )
         queries, documents = len(self.queries), len(self.dataset.documents)
         ends = watched.ends(queries)
         rotation = self.model.width * sum(width * count for width, count in ends.items()) / max(queries, 1)
@@ -199,6 +212,14 @@ class _Bench:
         details["fixed"] = self._against_fixed(point)
         return point
 
+    def limits(self) -> dict[str, Any] | None:
+        """What the shortlist allows at best; None where all documents are ranked."""
+        if self.protocol == EXHAUSTIVE:
+            return None
+        assert self.queries.judged is not None  # a split has labels
+        found = self._shortlist(self.turned if self.protocol == OWN else self.plain)
+        return limits(found, self.model.width, self.queries.judged, self.measures)
+
     def _against_fixed(self, point: Point) -> dict[str, Any]:
         """The fixed width of the same mean, rounded up so that it never reads less, and the interval of the difference."""
         width = min(math.ceil(point.mean_width - 1e-9), self.model.width)
@@ -211,24 +232,12 @@ class _Bench:
             "difference": {"measure": measure, "mean": mean, "low": low, "high": high},
         }
 
-    def _by_stages(self, policy: Policy, candidates: Rows | None, whole: bool) -> Hits:
-        """The policy's answers, in batches or with all queries in one stage."""
-        index, queries, own = self.turned.index, self.turned.queries, self.queries.own
-        if not whole:
-            return by_stages(index, queries, policy, self.k, shortlist=self.candidates, own=own, candidates=candidates)
-        if candidates is None:
-            stage = index.search(queries, policy.start, self.candidates, own)
-        else:
-            stage = index.open(queries, candidates, policy.start)
-        done = run_stages(stage, policy)
-        return Hits(*done.ranked(self.k), done.mean_widths, index.documents)
-
     def _at(self, side: _Side, width: int) -> tuple[Hits, float]:
         """Answers at one width, and multiply-adds per query: finding the candidates, scoring them, turning the query."""
         documents, turning = len(self.dataset.documents), side.index.width if side.rotates else 0
-        if self.protocol == "exhaustive":
+        if self.protocol == EXHAUSTIVE:
             return exhaustive(side.index, side.queries, width, self.k, self.queries.own), documents * width + turning * width
-        own = self.protocol == "own-shortlist"
+        own = self.protocol == OWN
         mined = self._shortlist(side if own else self.plain)
         hits = by_stages(side.index, side.queries, Fixed(width, width), self.k, candidates=mined)
         continued = self._mining_width if width >= self._mining_width and (own or not side.rotates) else 0  # partial sums go on
@@ -237,13 +246,13 @@ class _Bench:
 
     @property
     def _mining_width(self) -> int:
-        return min(MINED_AT, self.model.width)
+        return mined_at(self.model.width)
 
     def _shortlist(self, side: _Side) -> Rows:
         """The candidates that a side's first 64 coordinates find. (Q, C)"""
         key = id(side)
         if key not in self._mined:
-            self._mined[key] = side.index.search(side.queries, self._mining_width, self.candidates, self.queries.own).candidates
+            self._mined[key] = mine(side.index, side.queries, self.queries.own, self.candidates)
         return self._mined[key]
 
     def _point(self, width: Width, hits: Hits, cost: float, *, mean_width: float, details: dict[str, Any] | None = None) -> Point:

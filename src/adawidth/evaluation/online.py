@@ -35,18 +35,17 @@ class _TaperDial:
 
 
 def controller(policies: Policies, policy: str | None, *, budget: float | None, quality: float | None, start: int | None, k: int) -> Online:
-    """A controller that keeps to the budget in query order: over the taper, or over the router."""
+    """A controller that keeps to the budget in query order: over the taper, or over a router."""
     if budget is None or quality is not None:
         raise OptionError("the online controller keeps to a budget, which has to be given, and to no quality")
     match policy or "taper":
         case "taper":
             begins = policies.taper.policy(budget=budget, start=start, k=k).start
             return Online(_TaperDial(policies.taper, begins, k), budget)
-        case "router" if policies.router is not None:
-            if start not in (None, policies.router.start):
-                raise OptionError(f"the router starts at {policies.router.start}, not at {start}")
-            return Online(policies.router, budget)
-        case "router":
-            raise OptionError("this model has no router: use the taper")
+        case "router" | "paper-router" as name:
+            router = policies.routed(name)
+            if start not in (None, router.start):
+                raise OptionError(f"the {name} starts at {router.start}, not at {start}")
+            return Online(router, budget)
         case other:
-            raise OptionError(f"the policy {other!r} has no budget to keep online; taper and router have")
+            raise OptionError(f"the policy {other!r} has no budget to keep online; taper and routers have")

@@ -53,6 +53,11 @@ class Evaluation:
     protocol: str
     results: tuple[Point, ...]
     task: str | None = None  # whose query map the queries passed through
+    shortlist: Mapping[str, Any] | None = None  # what the candidates of a shortlist protocol allow at best
+
+    def __repr__(self) -> str:
+        widths = ", ".join(str(point.width) for point in self.results)
+        return f"Evaluation({self.dataset}, {self.encoder}, {self.split}: {len(self.query_ids):,} queries, widths {widths})"
 
     def __getitem__(self, width: Width) -> Point:
         """The point of a width: a number, "full", "frozen" or "auto"."""
@@ -72,6 +77,7 @@ class Evaluation:
             "queries": len(self.query_ids),
             "documents": self.documents,
             "protocol": self.protocol,
+            **({} if self.shortlist is None else {"shortlist": self.shortlist}),
             "results": [point.to_json() for point in self.results],
         }
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from ..data import Dataset
 from ..errors import ArtifactError, OptionalDependencyError, OptionError
+from ..evaluation.shortlist import EXHAUSTIVE
 from ..rotation import Rotation
-from ..sufficiency.figure import GRID, INK, MUTED
 from ..sufficiency.law import QUERIES
 from ..sufficiency.overtakers import SMALLEST
 
-Cell = Mapping[str, Any]  # what was measured of one part with one dataset and encoder, as JSON has it
+Cell = Mapping[str, Any]  # what was measured of one part with one dataset and encoder: as JSON has it, and arrays of single queries
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Settings:
     seeds: int = 3  # how often everything that is fitted is fitted
     train_queries: int = 4_000  # learned from, at most
     methods: tuple[str, ...] | None = None  # compared; None: all of them
+    protocol: str = EXHAUSTIVE  # what methods rank: all documents, or the paper's frozen shortlist
     whole_grid: bool = False  # of the sweep, instead of one factor at a time
 
 
@@ -37,19 +38,41 @@ class Part:
     name: str
     head: Mapping[str, Any]  # the settings that make a kept cell the same as one to measure
     measure: Callable[[Dataset], dict[str, Any]]
+    sources: tuple[str, ...]  # definitions that it rests on, as "module:name": when one changes, a kept cell is stale
+
+
+Outcome = Literal["holds", "holds in part", "does not hold", "not shown"]
+OPENINGS: Mapping[Outcome, str] = {
+    "holds": "**The claim holds.**",
+    "holds in part": "**The claim holds in part.**",
+    "does not hold": "**The claim does not hold.**",
+    "not shown": "**Not shown.**",
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of the paper, what was found, and the verdict: a row of docs/paper.md."""
+
+    says: str
+    paper: str  # its own figure
+    here: str  # ours, with the interval
+    data: str  # pairs, queries, seeds
+    verdict: Outcome
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the paper's claim holds on these data, and the paragraph that says so."""
+    """Whether the paper's claims hold on these data, the paragraph that says so, and the claims one by one."""
 
     holds: bool
     paragraph: str
+    claims: tuple[Claim, ...] = ()
 
 
 def verdict(holds: bool, in_part: bool, *sentences: str) -> Verdict:
     """The paragraph opens with the verdict itself."""
-    opening = "**The claim holds.**" if holds else "**The claim holds in part.**" if in_part else "**The claim does not hold.**"
+    opening = OPENINGS["holds" if holds else "holds in part" if in_part else "does not hold"]
     return Verdict(holds, " ".join([opening, *sentences]))
 
 
@@ -65,7 +88,7 @@ def nothing(cells: Sequence[Cell]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure or table of the paper. Everything but the parts' measuring works on cells as JSON has them, so kept ones will do."""
+    """One figure or table of the paper. Everything but the parts' measuring works on cells, so kept ones will do."""
 
     title: str
     parts: Callable[[Settings], Sequence[Part]]
@@ -73,6 +96,7 @@ class Experiment:
     judge: Callable[[Sequence[Cell]], Verdict]
     draw: Callable[[Any, Sequence[Cell]], None]  # onto an empty matplotlib figure
     summarise: Callable[[Sequence[Cell]], dict[str, Any]] = nothing  # figures over all cells
+    differs: str = ""  # how figure and table are not the paper's
 
 
 def label(cell: Cell) -> str:
@@ -119,17 +143,6 @@ def write_figure(experiment: Experiment, cells: Sequence[Cell], file: IO[bytes],
         figure = Figure(layout="constrained", facecolor="white")
         experiment.draw(figure, cells)
         figure.savefig(file, format=kind, metadata={"Date": None, "Creator": None} if kind == "svg" else None, dpi=150)
-
-
-def dress(axes: Any, title: str) -> None:
-    """The quiet look: a title to the left, one axis line, grey horizontal lines."""
-    axes.set_title(title, loc="left", color=INK, fontsize=11)
-    axes.grid(axis="y", color=GRID, linewidth=0.9)
-    axes.set_axisbelow(True)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side == "bottom")
-        spine.set_color(MUTED)
-    axes.tick_params(colors=MUTED, labelcolor=INK, length=0)
 
 
 def log_widths(axes: Any, widths: Sequence[int]) -> None:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..data import Dataset
-from ..errors import DataError, OptionError
+from ..errors import OptionError
 from ..formats import atomic_file, load_dataset
 from ..formats.files import written
 from ..formats.folders import kept_if_used
 from ..progress import progress
 from ..types import StrPath
 from .base import Cell, Experiment, Part, Settings, need_matplotlib, write_figure
-from .methods import PER_QUERY
+from .cells import Store, difference, read_head, stamp, without_arrays, write_json
 
 REGISTRY = {
     "curves": "curves:CURVES",
     "vqa": "curves:VQA",
     "capacity": "capacity:CAPACITY",
     "ablation": "ablation:ABLATION",
+    "routers": "routers:ROUTERS",
     "sweep": "sweep:SWEEP",
     "scaling": "scaling:SCALING",
+    "rates": "rates:RATES",
     "stable-widths": "stable_widths:STABLE_WIDTHS",
 }  # name -> module:experiment, imported on first use
 EVERY = tuple(name for name in REGISTRY if name != "vqa")  # that is `curves` again, for collections of images and questions
@@ -54,99 +55,83 @@ def reproduce(
     """Measures every part with every dataset and encoder; writes <name>.json, .md and .svg into the folder `out`; returns the JSON.
 
     A cell is kept in `out`/cells as soon as it is measured, and one that is there is not measured again, so that an interrupted
-    run goes on where it stopped and experiments with a part in common measure it once. A cell of other settings, and an `out`
-    that is no such folder, are refused; with `force` every cell asked for is measured again. Other files in `out` stay. None for an
-    encoder means the only one that the dataset has.
+    run goes on where it stopped and experiments with a part in common measure it once. A cell that other sources measured is stale
+    and is measured again. A cell of other settings, and an `out` that is no such folder, are refused; with `force` every cell asked
+    for is measured again. Other files in `out` stay. None for an encoder means the only one that the dataset has.
     """
     chosen, out = experiment(name), Path(out)
     need_matplotlib()
-    parts, kept = chosen.parts(settings or Settings()), out / "cells"
-    if os.path.lexists(out) and not kept.is_dir():
+    parts, store = chosen.parts(settings or Settings()), Store(out / "cells")
+    if os.path.lexists(out) and not store.folder.is_dir():
         raise OptionError(f"{out} exists and holds no cells of an earlier run: choose another folder (--out)")
     loaded = [load_dataset(path, encoder, skip_unknown=skip_unknown) for path in datasets for encoder in encoders]
     if not loaded:
         raise OptionError("there is nothing to measure: give at least one dataset and one encoder")
-    asked = {kept / f"{_file_name(part.name)}-{data.name}-{data.encoder}.json": (data, part) for data in loaded for part in parts}
+    asked = {store.file(part, data.name, data.encoder): (data, part) for data in loaded for part in parts}
     if len(asked) < len(loaded) * len(parts):
         counts = f"{len(loaded) * len(parts)} cells have {len(asked)} names"
         raise OptionError(f"{counts}: give each dataset and encoder once, and folders different names")
-    heads = {file: _head(data, part) for file, (data, part) in asked.items()}
-    cells = {} if force else {file: cell for file, head in heads.items() if (cell := _kept(file, head)) is not None}
-    if force:
-        for file in asked:
-            file.unlink(missing_ok=True)
-    with written(out), kept_if_used(kept), progress(f"reproducing {name}", len(asked)) as advance:
+    finished = set() if force else {file for file, (data, part) in asked.items() if _finished(file, data, part)}
+    with written(out), kept_if_used(store.folder), progress(f"reproducing {name}", len(asked)) as advance:
         for file, (data, part) in asked.items():
             advance(0, f"{data.name}, {data.encoder}: {part.name}")
-            if file not in cells:
-                cells[file] = {**heads[file], **part.measure(data)}
-                _write_json(file, cells[file])
+            if file not in finished:
+                store.write(file, measured(data, part))
             advance()
-    return _write(name, chosen, [cells[file] for file in asked], out)
+    return write(name, [store.read(file) for file in asked], out)
 
 
-def _file_name(part: str) -> str:
-    return re.sub(r"[^\w.]+", "-", part)
+def measured(data: Dataset, part: Part) -> dict[str, Any]:
+    """A new cell."""
+    return {**_head(data, part), **stamp(part), **part.measure(data)}
 
 
 def _head(data: Dataset, part: Part) -> dict[str, Any]:
-    """What makes a kept cell the same as one to measure."""
     return {
         "part": part.name,
         "dataset": data.name,
         "encoder": data.encoder,
         "encoder_width": data.documents.width,
         "documents": len(data.documents),
-        "settings": dict(part.head),
     }
 
 
-def _kept(file: Path, head: dict[str, Any]) -> Cell | None:
-    """The finished cell in a file; None where there is none."""
+def _finished(file: Path, data: Dataset, part: Part) -> bool:
+    """Whether a cell is there and true; one of other settings or other data is refused."""
     if not file.exists():
-        return None
-    try:
-        cell: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        was, now = ({**found, **found["settings"], "settings": None} for found in (cell, head))
-        other = next((f"{key} {was.get(key)}, now {value}" for key, value in now.items() if was.get(key) != value), None)
-    except (ValueError, AttributeError, KeyError, TypeError):
-        raise DataError(f"{file}: this is no finished cell: remove it, or measure with force (--force)") from None
+        return False
+    cell, now = read_head(file), stamp(part)
+    other = next((f"{key} {cell.get(key)}, now {value}" for key, value in _head(data, part).items() if cell.get(key) != value), None)
+    other = other or difference(cell, {**now, "sources": cell.get("sources")})
     if other is not None:
         raise OptionError(f"{file} was measured with {other}: choose another folder (--out), or measure with force (--force)")
-    return cell
+    return difference(cell, now) is None
 
 
-def _write(name: str, chosen: Experiment, cells: list[Cell], out: Path) -> dict[str, Any]:
-    """The figure, the page and, last, the JSON."""
+def write(of: str, cells: Sequence[Cell], out: Path, name: str | None = None) -> dict[str, Any]:
+    """What an experiment makes of its cells, in the folder `out`: the figure, the page and, last, the JSON, which it returns.
+
+    Files have the experiment's name, or `name`.
+    """
+    chosen, name = experiment(of), name or of
     verdict = chosen.judge(cells)
     header, rows = chosen.table(cells)
     with atomic_file(out / f"{name}.svg") as file:
         write_figure(chosen, cells, file)
     bars = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     table = "\n".join(f"| {' | '.join(row)} |" for row in bars)
-    page = f"# {chosen.title}\n\n{verdict.paragraph}\n\n{table}\n\n![{chosen.title}]({name}.svg)\n"
+    page = f"# {chosen.title}\n\n{verdict.paragraph}\n\n{chosen.differs}\n\n{table}\n\n![{chosen.title}]({name}.svg)\n"
     with atomic_file(out / f"{name}.md") as file:
         file.write(page.encode())
-    shown = [_without_queries(cell) for cell in cells]
     result = {
-        "experiment": name,
+        "experiment": of,
         "holds": verdict.holds,
         "verdict": verdict.paragraph,
+        "differs": chosen.differs,
+        "claims": [asdict(claim) for claim in verdict.claims],
         "table": {"header": header, "rows": rows},
         **chosen.summarise(cells),
-        "cells": shown,
+        "cells": [without_arrays(cell) for cell in cells],
     }
-    _write_json(out / f"{name}.json", result)
+    write_json(out / f"{name}.json", result)
     return result
-
-
-def _without_queries(value: Any) -> Any:
-    """The same without the figures of single queries, which cells keep for intervals."""
-    if isinstance(value, Mapping):
-        return {name: _without_queries(inner) for name, inner in value.items() if name != PER_QUERY}
-    return [_without_queries(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _write_json(path: Path, content: Cell) -> None:
-    with atomic_file(path) as file:
-        file.write((json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())

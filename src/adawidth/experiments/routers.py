@@ -1,250 +1,227 @@
-"""The paper's router beside what it should be measured against: other predictors, untrained rules, chance and oracles.
+"""The paper's router with its two diagnostics: does the result hang on the predictor, and is the predictor what limits it?
 
-Everything works on Examples: features and the worth of every width, so that no ranking is made twice. Thresholds come from
-dev; only oracles and the envelope look at the test queries, and say so in their names.
+On the frozen axes and under the paper's rotation, over each of its pairs of widths: its trees, a multilayer perceptron and a third router
+(the paper's is unnamed; here it is ridge regression) on the same 18 features, their upper envelope with seeds averaged first, and the
+pair's oracle. Each escalates the same share of the test queries, so all cost the same, and is held against the fixed width of that cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ..errors import OptionalDependencyError
-from ..evaluation.significance import paired_bootstrap
-from ..policies.budget import allot, price_for, top_share
-from ..policies.features import EXTENDED, columns
-from ..policies.router import RouterModel
-from ..training.examples import Examples
-from ..training.router import Settings, fit_router, grow
-from ..types import F64, Widths
+from ..baselines.paper import REFLECTIONS, learned_rotation
+from ..data import Dataset
+from ..evaluation.points import unseen_queries
+from ..evaluation.significance import mean_interval
+from ..rotation import Rotation
+from ..stages import MemoryBackend
+from ..sufficiency.figure import INK, dress
+from ..training.examples import Examples, examples, examples_of
+from ..training.pool import sample
+from ..training.router import FEWEST, PAIRS
+from ..types import F64, Mask
+from . import verdicts
+from .base import Cell, Claim, Experiment, Part, Settings, Verdict, interval, label, refuse_rotation
+from .methods import UNSEEN, at_most
+from .predictors import PREDICTORS
+from .routing import CHANCE, ORACLE, SHARES, pair_curves
 
-Fit = Callable[[F64, F64, Sequence[F64], int], list[F64]]  # train features and gains, features to predict for, seed
-
-SHARES = tuple(i / 10 for i in range(11))  # escalated, along a curve
-PENALTIES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)  # ridge
-RULES: Mapping[str, tuple[str, int]] = {  # untrained: the feature, and whether large (1) or small (-1) values escalate
-    "gap": ("gap_10_11", -1),
-    "nqc": ("nqc", -1),
-    "wig": ("wig", -1),
-    "smv": ("smv", -1),
-    "churn": ("intruders", 1),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class RoutedCurve:
-    """What a policy is worth along its mean widths."""
-
-    name: str
-    widths: F64  # (P,) realised mean width
-    values: F64  # (P, Q) worth of every test query
-
-    @property
-    def means(self) -> F64:
-        """(P,)"""
-        return np.asarray(self.values.mean(axis=1))
+ROTATIONS = ("frozen", "paper")
+NAMES = {"frozen": "frozen axes", "paper": "the paper's rotation"}
+MANY = 100_000  # documents above which the paper finds the router to add +.0045
+GRID = sorted({round((1 - share) * low + share * high) for low, high in PAIRS for share in SHARES})
+INNER = slice(1, -1)  # shares between the ends, where routed and fixed may differ
+DIGITS = 5
+COLOURS = {"trees": "#2f9e8f", "mlp": "#3b6fd4", "ridge": "#8a4fbf", ORACLE: "#d9480f", "fixed": "#98a2b3"}
 
 
-@dataclass(frozen=True)
-class Credit:
-    """Routed worth less the fixed width's at the same mean width, with its paired 95 % interval."""
-
-    mean_width: float
-    routed: float
-    fixed_width: int
-    fixed: float
-    credit: float
-    low: float
-    high: float
+def parts(settings: Settings) -> list[Part]:
+    """One a seed."""
+    refuse_rotation(settings)
+    sources = ("experiments.routers:measure", "data:held_out")
+    head = {"train_queries": settings.train_queries}
+    return [
+        Part(f"routers seed {s}", head, partial(measure, seed=s, train_queries=settings.train_queries), sources)
+        for s in range(settings.seeds)
+    ]
 
 
-def credit(test: Examples, chosen: Widths, fixed_at: Callable[[int], F64]) -> Credit:
-    """A width for each test query against the fixed width of the same mean, rounded up; `fixed_at` gives any width's worth. (Q,)"""
-    mean = float(chosen.mean())
-    width = int(np.ceil(mean - 1e-9))
-    routed, fixed = worth(test, chosen), fixed_at(width)
-    return Credit(mean, float(routed.mean()), width, float(fixed.mean()), *paired_bootstrap(routed, fixed))
+def measure(data: Dataset, seed: int, train_queries: int) -> dict[str, Any]:
+    """nDCG@10 of every predictor at every share, by rotation and pair; of single test queries what the trees and the oracle add."""
+    learning, test = at_most(data.learning(seed=seed), train_queries, seed), data.split("test")
+    pool = sample(learning, seed)
+    usable = [pair for pair in PAIRS if pair[1] < data.documents.width] if len(pool.train) >= FEWEST else []
+    routed: list[dict[str, Any]] = []
+    arrays: dict[str, F64] = {}
+    for name in ROTATIONS if usable else ():
+        rotation = Rotation.identity(data.documents.width) if name == "frozen" else learned_rotation(pool, REFLECTIONS, seed)
+        train = examples_of(pool.train, MemoryBackend(pool.documents, rotation), rotation)
+        index = MemoryBackend(data.documents, rotation)
+        asked = examples(index, rotation.apply(test.vectors.all()), test.judged, own=test.own, widths=GRID, noise=train.noise)
+        added = [_pair(train, asked, pair, seed) for pair in usable]
+        routed += [{"rotation": name, **entry} for entry, _ in added]
+        for kind in ("trees", ORACLE):
+            arrays[f"{kind}_{name}"] = np.mean([gains[kind] for _, gains in added], axis=0)
+    assert test.judged is not None  # a split has labels
+    return {
+        "seed": seed,
+        "test_queries": len(test),
+        "train_queries": len(pool.train),
+        "asked": hashlib.sha256("\n".join(map(str, test.vectors.ids)).encode()).hexdigest()[:16],
+        "routed": routed,
+        UNSEEN: unseen_queries(test.judged, learning.positives),
+        **arrays,
+    }
 
 
-def worth(examples: Examples, chosen: Widths) -> F64:
-    """What each query's own width is worth. (Q,)"""
-    return np.asarray(examples.values[np.arange(len(examples)), np.searchsorted(examples.widths, chosen)])
+def _pair(train: Examples, test: Examples, pair: tuple[int, int], seed: int) -> tuple[dict[str, Any], dict[str, F64]]:
+    """The curves of a pair, and what each predictor adds to the fixed width of the same mean, query by query."""
+    curves = {curve.name: curve for curve in pair_curves(train, test, pair, seed)}
+    widths = [round((1 - share) * pair[0] + share * pair[1]) for share in SHARES]
+    fixed = np.stack([test.at(width) for width in widths])
+    entry = {
+        "pair": list(pair),
+        "widths": widths,
+        "fixed": np.round(fixed.mean(axis=1), DIGITS).tolist(),
+        "curves": {name: np.round(curve.means, DIGITS).tolist() for name, curve in curves.items()},
+    }
+    return entry, {name: (curve.values - fixed)[INNER].mean(axis=0) for name, curve in curves.items()}
 
 
-def routed_widths(model: RouterModel, test: Examples, budget: float, *, transductive: bool = False) -> Widths:
-    """The widths that the model's policy for a budget gives to test queries. (Q,)"""
-    policy = model.policy(budget=budget)
-    head, price = getattr(policy, "head", None), getattr(policy, "price", np.inf)
-    if head is None:
-        return np.full(len(test), model.start)
-    gains = head.gains(head.trees.predict(test.features[:, columns(head.features, model.start)]))
-    return top_share(gains, head.widths, min(budget, head.widths[-1])) if transductive else allot(gains, head.widths, price)
+def summarise(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Credits over the fixed width of the same mean, by rotation and pair: mean over the shares between the ends, datasets and encoders."""
+    return {"credits": list(_credits(cells))}
 
 
-def oracle_widths(test: Examples, widths: tuple[int, ...], budget: float, *, only_changed: bool = False) -> Widths:
-    """The widths of an oracle that knows the true gains and spends no coordinate that gains nothing. (Q,)
+def _credits(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
+    for rotation in ROTATIONS:
+        for pair in PAIRS:
+            found = _grouped(cells, rotation, pair)
+            if found:
+                fixed = np.mean([_over_seeds(group, "fixed") for group in found], axis=0)
+                by = {name: np.mean([_over_seeds(group, name) for group in found], axis=0) for name in (*PREDICTORS, CHANCE, ORACLE)}
+                by["envelope"] = np.mean([_envelope(group) for group in found], axis=0)
+                credits = {name: float((values - fixed)[INNER].mean()) for name, values in by.items()}
+                yield {"rotation": rotation, "pair": list(pair), "fixed": float(fixed[INNER].mean()), **credits}
 
-    It profits from noise in the gains; with `only_changed` it may move only the queries whose top 10 at the narrowest
-    width is not the set of the full width's.
+
+def _grouped(cells: Sequence[Cell], rotation: str, pair: tuple[int, int]) -> list[list[Mapping[str, Any]]]:
+    """The entries of a rotation and a pair of widths, those of one dataset and encoder together: one a seed."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        for entry in cell["routed"]:
+            if (entry["rotation"], tuple(entry["pair"])) == (rotation, pair):
+                groups.setdefault((cell["dataset"], cell["encoder"]), []).append(entry)
+    return list(groups.values())
+
+
+def _over_seeds(entries: Sequence[Mapping[str, Any]], name: str) -> F64:
+    """A curve, mean over the seeds. (P,)"""
+    return np.asarray(np.mean([entry["fixed"] if name == "fixed" else entry["curves"][name] for entry in entries], axis=0))
+
+
+def _envelope(entries: Sequence[Mapping[str, Any]]) -> F64:
+    """At each mean width the predictor that did best on these very queries: what the paper plots, and an optimistic choice. (P,)"""
+    return np.asarray(np.max([_over_seeds(entries, name) for name in PREDICTORS], axis=0))
+
+
+def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
+    """One row a rotation and pair: nDCG@10 of the fixed widths, and what each predictor adds at equal cost."""
+    names = (*PREDICTORS, "envelope", CHANCE, ORACLE)
+    rows = [
+        [NAMES[row["rotation"]], "{}, {}".format(*row["pair"]), f"{row['fixed']:.4f}", *(f"{row[name]:+.4f}" for name in names)]
+        for row in _credits(cells)
+    ]
+    return ["", "pair", "fixed width", *names], rows
+
+
+def added(cells: Sequence[Cell], rotation: str, kind: str = "trees", *, unseen: bool = True) -> dict[str, float]:
+    """What the trees, or the oracle, add over the fixed width of the same mean. A query is one value, over pairs, encoders and seeds.
+
+    `unseen` leaves the queries that no seed's labels gave away.
     """
-    values = test.values[:, [test.place(width) for width in widths]]
-    gains = values - values[:, :1]
-    if only_changed:
-        gains = np.where(test.changed(widths[0], test.widths[-1])[:, None] > 0, gains, 0.0)
-    return allot(gains, widths, max(1e-12, price_for(gains, widths, min(budget, widths[-1]))))
+    groups: dict[str, list[F64]] = {}
+    masks: dict[str, Mask] = {}
+    for cell in (cell for cell in cells if cell["routed"]):
+        groups.setdefault(cell["asked"], []).append(np.asarray(cell[f"{kind}_{rotation}"], np.float64))
+        masks[cell["asked"]] = masks.get(cell["asked"], True) & np.asarray(cell[UNSEEN], np.bool_)
+    values = [np.mean(found, axis=0)[masks[asked] if unseen else slice(None)] for asked, found in groups.items()]
+    mean, low, high = mean_interval([found for found in values if len(found)])
+    return {"mean": mean, "low": low, "high": high}
 
 
-def pair_curves(train: Examples, dev: Examples, test: Examples, pair: tuple[int, int], seed: int = 0) -> list[RoutedCurve]:
-    """Every predictor and rule over one action pair, the oracles, chance and the optimistic envelope of the predictors."""
-    gain = train.at(pair[1]) - train.at(pair[0])
-    x, *others = (part.features[:, columns("paper", train.start)] for part in (train, dev, test))
-    fits: dict[str, Fit] = {"trees": trees, "mlp": mlp, "linear": linear}
-    predicted = {name: fit(x, gain, others, seed) for name, fit in fits.items()}
-    curves = [_by_threshold(name, test, pair, *scores) for name, scores in predicted.items()]
-    together = envelope(curves)
-    for name, (feature, sign) in RULES.items():
-        place = EXTENDED.index(feature)
-        curves.append(_by_threshold(name, test, pair, sign * dev.features[:, place], sign * test.features[:, place]))
-    budgets = [(1 - share) * pair[0] + share * pair[1] for share in SHARES]
-    for name, only_changed in (("oracle", False), ("oracle (changed top 10 only)", True)):
-        picks = [oracle_widths(test, pair, budget, only_changed=only_changed) for budget in budgets]
-        curves.append(_curve(name, test, picks))
-    low, high = test.at(pair[0]), test.at(pair[1])
-    chance = np.stack([(1 - share) * low + share * high for share in SHARES])  # the exact expectation
-    return [*curves, RoutedCurve("random", np.array(budgets), chance), together]
+def judge(cells: Sequence[Cell]) -> Verdict:
+    """The paper's claims: the router adds to truncation, and a little to the rotation, more on large corpora."""
+    measured = [cell for cell in cells if cell["routed"] and np.asarray(cell[UNSEEN]).any()]
+    if not measured:
+        return Verdict(
+            False,
+            f"**Not tested.** The router needs an encoder of more than 128 coordinates, {FEWEST} train queries and unseen test queries.",
+        )
+    large = [cell for cell in measured if cell["documents"] > MANY]
+    claims = [
+        _claim("The router adds to truncation, at equal mean width", "+.0131", measured, "frozen"),
+        _claim("The router adds to the rotation, at equal mean width", "+.0013", measured, "paper"),
+    ]
+    if large:
+        claims.append(_claim("The router adds to the rotation on corpora above 10⁵ documents", "+.0045", large, "paper"))
+    return verdicts.judged(claims, *(_diagnostics(measured, rotation) for rotation in ROTATIONS))
 
 
-def patience(test: Examples, rounds: int) -> Widths:
-    """Label-free: the first width at which the top 10 had stood unchanged for `rounds` steps; the widest where there is none. (Q,)"""
-    same = (test.tops[:, 1:] == test.tops[:, :-1]).all(axis=2)  # (Q, W - 1)
-    run = np.zeros(len(test), np.int64)
-    chosen = np.full(len(test), test.widths[-1])
-    stopped = np.zeros(len(test), np.bool_)
-    for place, width in enumerate(test.widths[1:]):
-        run = np.where(same[:, place], run + 1, 0)
-        stops = (run >= rounds) & ~stopped
-        chosen[stops] = width
-        stopped |= stops
-    return chosen
+def _claim(says: str, paper: str, cells: Sequence[Cell], rotation: str) -> Claim:
+    entry, every = added(cells, rotation), added(cells, rotation, unseen=False)
+    names = ", ".join(dict.fromkeys(label(cell) for cell in cells))
+    seeds = len({cell["seed"] for cell in cells})
+    data = f"{names}, {seeds} {'seed' if seeds == 1 else 'seeds'}"
+    return Claim(says, paper, f"{interval(entry)}, all queries {every['mean']:+.4f}", data, verdicts.above(entry["low"], entry["high"]))
 
 
-def envelope(curves: Sequence[RoutedCurve]) -> RoutedCurve:
-    """At each point the curve that did best on these very queries: what the paper plots, and an optimistic choice."""
-    best = np.stack([curve.means for curve in curves]).argmax(axis=0)
-    points = [(curves[c].widths[p], curves[c].values[p]) for p, c in enumerate(best.tolist())]
-    return RoutedCurve("envelope (optimistic)", np.array([width for width, _ in points]), np.stack([values for _, values in points]))
-
-
-def leave_one_out(
-    collections: Mapping[str, tuple[Examples, Examples]], held: str, sets: Sequence[str] = ("scale-free", "extended"), seed: int = 0
-) -> dict[str, RouterModel]:
-    """For each feature set, the multi-width router trained on all collections but one, its prices set on that one's dev queries.
-
-    Collections are (train, dev) of one encoder. The held-out dev queries set prices, for which no label is needed.
-    """
-    train, choose = (join([parts[place] for name, parts in collections.items() if name != held]) for place in (0, 1))
-    dev, models = collections[held][1], {}
-    for features in sets:
-        model = fit_router(train, choose, pairs=(), sets=(features,), seed=seed)
-        scores = tuple(head.trees.predict(dev.features[:, columns(head.features, dev.start)]) for head in model.heads)
-        values = np.stack([dev.at(width) for width in model.widths], axis=1)
-        models[features] = replace(model, dev=len(dev), values=values, noise=dev.noise, scores=scores)
-    return models
-
-
-def join(parts: Sequence[Examples]) -> Examples:
-    """Examples of several collections as one, over the widths that all of them have."""
-    widths = tuple(m for m in parts[0].widths if all(m in part.widths for part in parts))
-
-    def all_of(name: str) -> F64:
-        return np.concatenate([getattr(part, name)[:, [part.place(m) for m in widths]] for part in parts])
-
-    return replace(
-        parts[0],
-        features=np.concatenate([part.features for part in parts]),
-        values=all_of("values"),
-        tops=all_of("tops").astype(np.int64),
-        widths=widths,
-        noise=float(np.mean([part.noise for part in parts])),
+def _diagnostics(cells: Sequence[Cell], rotation: str) -> str:
+    """The paper's two questions, answered in words."""
+    rows = [row for row in _credits(cells) if row["rotation"] == rotation]
+    means = {name: float(np.mean([row[name] for row in rows])) for name in (*PREDICTORS, "envelope", ORACLE)}
+    spread = max(means[name] for name in PREDICTORS) - min(means[name] for name in PREDICTORS)
+    best = added(cells, rotation, ORACLE)
+    reached = max(0.0, 100 * means["trees"] / means[ORACLE]) if means[ORACLE] > 0 else None
+    share = "" if reached is None else f", of which the trees reach {reached:.0f} %"
+    helps = "would help" if best["low"] > 0 else "is not shown to help"
+    limited = best["low"] > 0 and means["trees"] < 0.5 * means[ORACLE]
+    limit = f"the predictor is {'' if limited else 'not '}what limits it"
+    return (
+        f"On {NAMES[rotation]}: the three predictors differ by {spread:.4f}, and their envelope, chosen on the test queries, adds "
+        f"{means['envelope']:+.4f}. Allocation by query {helps}: the oracle of each pair adds {interval(best)}{share}; {limit}."
     )
 
 
-def trees(x: F64, y: F64, others: Sequence[F64], seed: int) -> list[F64]:
-    """The paper's predictor."""
-    grown = grow(x, y, Settings(), seed)
-    return [grown.predict(other) for other in others]
+def draw(figure: Any, cells: Sequence[Cell]) -> None:
+    """A panel a rotation and pair: nDCG@10 of the predictors, the oracle and the fixed widths against the mean width."""
+    figure.set_size_inches(10.4, 6.2)
+    handles: dict[str, Any] = {}
+    for row, rotation in enumerate(ROTATIONS):
+        for column, pair in enumerate(PAIRS):
+            found = _grouped(cells, rotation, pair)
+            if not found:
+                continue
+            axes = figure.add_subplot(len(ROTATIONS), len(PAIRS), row * len(PAIRS) + column + 1)
+            for name, colour in COLOURS.items():
+                values = np.mean([_over_seeds(group, name) for group in found], axis=0)
+                dashed = (0, (4, 2)) if name == "fixed" else "-"
+                (handles[name],) = axes.plot(found[0][0]["widths"], values, color=colour, linestyle=dashed, marker="o", markersize=3.5)
+            axes.set_xticks(found[0][0]["widths"])
+            dress(axes, f"{NAMES[rotation]}, {pair[0]} or {pair[1]}")
+    figure.supxlabel("mean width (coordinates read per candidate)", color=INK, fontsize=10.5)
+    figure.supylabel("nDCG@10, mean over datasets and encoders", color=INK, fontsize=10.5)
+    figure.legend(list(handles.values()), list(handles), loc="outside right center", frameon=False, labelcolor=INK)
 
 
-def linear(x: F64, y: F64, others: Sequence[F64], seed: int) -> list[F64]:
-    """Ridge on standardised features, its penalty by 5-fold cross-validation: in the place of the paper's unnamed third router."""
-    fold = np.random.default_rng(seed).permutation(len(x)) % 5
-
-    def error(penalty: float) -> float:
-        missed = [_ridge(x[fold != k], y[fold != k], [x[fold == k]], penalty)[0] - y[fold == k] for k in range(5)]
-        return float(np.square(np.concatenate(missed)).mean())
-
-    return _ridge(x, y, others, min(PENALTIES, key=error))
-
-
-def mlp(x: F64, y: F64, others: Sequence[F64], seed: int, members: int = 5, epochs: int = 200, patience: int = 20) -> list[F64]:
-    """64-32 ReLU on standardised features, dropout .1, AdamW 1e-3, stopped early on 15 %; the mean of several seeds."""
-    try:
-        import torch
-    except ImportError:
-        raise OptionalDependencyError("torch", "train") from None
-    mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
-    given, *asked = (torch.tensor(np.clip((z - mean) / scale, -8, 8), dtype=torch.float32) for z in (x, *others))
-    wanted = torch.tensor((y - y.mean()) / max(float(y.std()), 1e-9), dtype=torch.float32)[:, None]
-    totals = [np.zeros(len(z)) for z in others]
-    for member in range(members):
-        generator = torch.Generator().manual_seed(seed + member)
-        torch.manual_seed(seed + member)
-        order = torch.randperm(len(x), generator=generator)
-        held, rest = order[: round(0.15 * len(x))], order[round(0.15 * len(x)) :]
-        net = torch.nn.Sequential(
-            torch.nn.Linear(x.shape[1], 64), torch.nn.ReLU(), torch.nn.Dropout(0.1),
-            torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(32, 1),
-        )  # fmt: skip
-        optimiser = torch.optim.AdamW(net.parameters(), lr=1e-3)
-        best, since, state = np.inf, 0, {name: value.clone() for name, value in net.state_dict().items()}
-        for _ in range(epochs):
-            net.train()
-            for batch in rest[torch.randperm(len(rest), generator=generator)].split(256):  # type: ignore[no-untyped-call]
-                optimiser.zero_grad()
-                torch.nn.functional.mse_loss(net(given[batch]), wanted[batch]).backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-            net.eval()
-            with torch.no_grad():
-                missed = float(torch.nn.functional.mse_loss(net(given[held]), wanted[held]))
-            if missed < best:
-                best, since, state = missed, 0, {name: value.clone() for name, value in net.state_dict().items()}
-            elif (since := since + 1) >= patience:
-                break
-        net.load_state_dict(state)
-        net.eval()
-        with torch.no_grad():
-            for total, z in zip(totals, asked, strict=True):
-                total += net(z)[:, 0].numpy() / members
-    return totals
-
-
-def _ridge(x: F64, y: F64, others: Sequence[F64], penalty: float) -> list[F64]:
-    mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
-    z = (x - mean) / scale
-    weights = np.linalg.solve(z.T @ z + penalty * np.eye(z.shape[1]), z.T @ (y - y.mean()))
-    return [(other - mean) / scale @ weights + y.mean() for other in others]
-
-
-def _by_threshold(name: str, test: Examples, pair: tuple[int, int], on_dev: F64, on_test: F64) -> RoutedCurve:
-    """Escalates the test queries above the dev quantile of each share; none at 0 and all at 1."""
-    picks = []
-    for share in SHARES:
-        threshold = np.inf if share == 0 else -np.inf if share == 1 else float(np.quantile(on_dev, 1 - share))
-        picks.append(np.where(on_test > threshold, pair[1], pair[0]))
-    return _curve(name, test, picks)
-
-
-def _curve(name: str, test: Examples, picks: Sequence[Widths]) -> RoutedCurve:
-    return RoutedCurve(name, np.array([chosen.mean() for chosen in picks]), np.stack([worth(test, chosen) for chosen in picks]))
+DIFFERS = (
+    "The paper takes a third router from a study that it does not name; here it is ridge regression. Shortlists are found by the "
+    "rotated first 64 coordinates, not by the frozen ones. Pairs that reach the encoder width are left out: a rotation changes "
+    "nothing there."
+)
+ROUTERS = Experiment("The router, its rivals and its oracle", parts, table, judge, draw, summarise, DIFFERS)

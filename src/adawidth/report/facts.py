@@ -27,7 +27,7 @@ def facts_of(path: Path) -> dict[str, Any]:
 
 def model_facts(model: AdaWidth) -> dict[str, Any]:
     """A model: what it was fitted on, the recipes tried with their dev figures, and its policies."""
-    record, taper, router = model.record, model.policies.taper, model.policies.router
+    record, taper, routers = model.record, model.policies.taper, (model.policies.router, model.policies.paper_router)
     return {
         "kind": "model",
         "encoder": record.encoder,
@@ -45,7 +45,7 @@ def model_facts(model: AdaWidth) -> dict[str, Any]:
         "dev_measure": record.dev_measure,
         "trials": [trial.to_json() for trial in record.trials],
         "taper": {"target": taper.target, "starts": list(taper.starts), **taper.config()},
-        "router": None if router is None else router.config(),
+        **{part: None if found is None else found.config() for part, found in zip(("router", "paper_router"), routers, strict=True)},
         "tasks": [{"task": name, **task.record.to_json(), "seen_documents": len(task.seen)} for name, task in model.tasks.items()],
     }
 

@@ -82,16 +82,16 @@ def _dress(axes: Any, law: WidthLaw) -> None:
     axes.set_xlabel("documents", color=INK)
     axes.set_ylabel(f"required width, {law.quantile:g} quantile", color=INK)
     facts = law.facts
-    axes.set_title(
-        f"{facts['dataset']}, {facts['encoder']}, rotation {facts['rotation']}: R² {law.r2_mean_point:.2f}",
-        loc="left",
-        color=INK,
-        fontsize=11,
-    )
+    dress(axes, f"{facts['dataset']}, {facts['encoder']}, rotation {facts['rotation']}: R² {law.r2_mean_point:.2f}")
+    axes.tick_params(axis="x", length=4)
+
+
+def dress(axes: Any, title: str) -> None:
+    """The quiet look: a title to the left, one axis line, grey horizontal lines."""
+    axes.set_title(title, loc="left", color=INK, fontsize=11)
     axes.grid(axis="y", color=GRID, linewidth=0.9)
     axes.set_axisbelow(True)
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
         spine.set_color(MUTED)
     axes.tick_params(colors=MUTED, labelcolor=INK, length=0)
-    axes.tick_params(axis="x", length=4)

@@ -33,7 +33,7 @@ LABEL_FREE = ("identity", "random", "pca")  # rotations that no query was used f
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """The law fitted on corpora up to one size and asked for the largest."""
+    """The law fitted on corpora up to one size, and its error on the largest."""
 
     fitted_to: int  # documents
     doublings: float  # from there to the largest
@@ -43,7 +43,14 @@ class Extrapolation:
 
 @dataclass(frozen=True, eq=False)
 class WidthLaw:
-    """The law of one collection under one rotation at one quantile, with what it was fitted on."""
+    """The law of one collection under one rotation at one quantile, and the measurements behind it.
+
+    >>> from adawidth import bundled, load_dataset
+    >>> law = WidthLaw.fit(load_dataset(bundled.path()), quantile=0.5, queries=200)
+    >>> a, b, c = law.coefficients
+    >>> b > 0 > c
+    True
+    """
 
     required: RequiredWidths
     quantile: float
@@ -67,6 +74,9 @@ class WidthLaw:
         Corpora are nested halves of the collection down to `smallest` documents, in several random orders. Test queries are
         not taken. Raises a DataError or OptionError where there are no labels, too few documents, fewer than two depths, or
         too few cells with a finite quantile.
+
+        >>> law.facts["rotation"], law.facts["split"]
+        ('none', 'train')
         """
         if not 0 < quantile < 1:
             raise OptionError(f"quantile {quantile} is not between 0 and 1")
@@ -90,12 +100,20 @@ class WidthLaw:
         return law
 
     def at(self, quantile: float) -> WidthLaw:
-        """The law of the same pairs at another quantile."""
+        """The law of the same pairs at another quantile.
+
+        >>> law.at(0.4).quantile
+        0.4
+        """
         if not 0 < quantile < 1:
             raise OptionError(f"quantile {quantile} is not between 0 and 1")
         law = replace(self, quantile=quantile)
         law._check()
         return law
+
+    def __repr__(self) -> str:
+        a, b, c = self.coefficients
+        return f"WidthLaw({self.facts['dataset']}, quantile {self.quantile:g}: {a:.1f} {b:+.1f} ln N {c:+.1f} ln k)"
 
     @cached_property
     def cells(self) -> F64:
@@ -119,13 +137,13 @@ class WidthLaw:
 
     @cached_property
     def surface(self) -> planner.Surface:
-        """The measured cells, carried on by the law."""
+        """The measured cells, extended by the law."""
         plane = fit(LOGARITHM, *self.required.flat(self.means, self.defined)).coefficients
         return planner.Surface(self.required, plane, self.means)
 
     @cached_property
     def draws(self) -> list[planner.Surface]:
-        """The same, over and over, from queries and chains drawn again."""
+        """The same for bootstrap samples of queries and chains."""
         return planner.draws(self)
 
     @cached_property
@@ -146,7 +164,11 @@ class WidthLaw:
         return self._r2(self.fits["logarithm"], self.defined)
 
     def away_from_floor(self) -> dict[str, float] | None:
-        """The law on the cells where at most half as many pairs are censored as the quantile allows; None where these are too few."""
+        """The law on the cells where at most half as many pairs are censored as the quantile allows; None if these are too few.
+
+        >>> sorted(law.away_from_floor())
+        ['a', 'b', 'c', 'cells', 'r2_mean_point']
+        """
         cells = self.defined & (self.required.censored() <= (1 - self.quantile) / 2)
         if not _spread(cells):
             return None
@@ -158,7 +180,13 @@ class WidthLaw:
         }
 
     def left_out(self) -> Iterator[tuple[Mask, int, int]]:
-        """(cells without the largest 1, 2, … sizes, the largest size among them, the largest of all), while a law can be fitted to them."""
+        """Leaves out the largest 1, 2, … sizes, while a law can be fitted: (cells kept, largest size kept, largest size of all).
+
+        Sizes are given by their place.
+
+        >>> [(kept, largest) for _, kept, largest in law.left_out()]
+        [(1, 2)]
+        """
         largest = int(np.flatnonzero(self.defined.any(axis=1))[-1])
         for last in range(largest - 1, 0, -1):
             kept = self.defined & (np.arange(len(self.defined)) <= last)[:, None]
@@ -167,7 +195,11 @@ class WidthLaw:
             yield kept, last, largest
 
     def extrapolations(self, form: str = "logarithm") -> list[Extrapolation]:
-        """A form fitted without the largest 1, 2, … sizes and asked for the largest."""
+        """A form fitted without the largest 1, 2, … sizes, and its error on the largest.
+
+        >>> [entry.fitted_to for entry in law.extrapolations()]
+        [1518]
+        """
         sizes, out = self.required.sizes, []
         for kept, last, largest in self.left_out():
             there = self.defined & (np.arange(len(sizes)) == largest)[:, None]
@@ -178,7 +210,11 @@ class WidthLaw:
         return out
 
     def left_out_chain(self) -> dict[str, float]:
-        """The law fitted on all chains but one and asked for that one, averaged over the chains: R² and RMSE in coordinates."""
+        """The law fitted on all chains but one and tested on that one, averaged over chains: R², and RMSE in coordinates.
+
+        >>> sorted(law.left_out_chain())
+        ['r2', 'rmse']
+        """
         r2, rmse = [], []
         for chain in range(len(self.cells)):
             others = np.delete(self.cells, chain, axis=0).mean(axis=0)
@@ -190,20 +226,37 @@ class WidthLaw:
         return {"r2": float(np.mean(r2)), "rmse": float(np.mean(rmse))}
 
     def found(self, documents: float, k: int) -> float:
-        """Share of the relevant documents that the full width puts into the top k of so many: its logit is linear in ln N and ln k."""
+        """Share of relevant documents that full width puts into the top k of so many documents. Its logit is linear in ln N and ln k.
+
+        >>> law.found(1e6, k=10) < law.found(1000, k=10)
+        True
+        """
         return 1 / (1 + math.exp(min(planner.found(self.required)(documents, k), 700.0)))
 
     def predict(self, documents: float, k: int, quantile: float | None = None) -> Prediction:
-        """The width that is enough for this share of the relevant documents, or the reason why the data can't say."""
+        """The width that is enough for this share of the relevant documents, or the reason why the data can't say.
+
+        >>> answer = law.predict(2000, k=10)
+        >>> answer.interval[0] <= answer.width <= answer.interval[1]
+        True
+        """
         law = self if quantile is None or quantile == self.quantile else self.at(quantile)
         return planner.predict(law, documents, k)
 
     def plan(self, k: int) -> list[Prediction]:
-        """Predictions for 1, 10 and 100 million documents."""
+        """Predictions for 1, 10 and 100 million documents.
+
+        >>> [answer.documents for answer in law.plan(k=10)]
+        [1000000, 10000000, 100000000]
+        """
         return [self.predict(documents, k) for documents in PLANNED]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything measured: the law, its tests, the rivals, the cells, rates and tail."""
+        """Everything measured: the law, its tests, rival forms, cells, rates and tail.
+
+        >>> law.to_json()["sizes"]
+        [759, 1518, 3037]
+        """
         a, b, c = self.coefficients
         best = replace(self, required=self.required.best())
         rates = rates_summary(self.required)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..data import Queries, Vectors
+from ..data import Queries, Vectors, check_seed
 from ..errors import DataError, OptionError
 from ..kernels.overtakers import count
 from ..progress import progress
@@ -23,7 +23,7 @@ from ..types import F32, F64, I32, I64, U8, Mask, Rows, Widths
 
 DEPTHS = (1, 3, 5, 10, 20, 50, 100)
 SMALLEST = 500  # documents
-CHAINS = 5
+CHAINS, MOST_CHAINS = 5, 1_000
 SIZES = 3  # at least; the largest is held out in a test of the law, and two make a slope
 DEEPEST = 5  # a depth is at most the smallest corpus divided by this
 TOLERANCE = 1e-6  # a score this close below counts as equal, so that copies of a document overtake it in any order of summation
@@ -40,6 +40,9 @@ class RequiredWidths:
     values: F32  # (C, S, K, P), infinite (censored) where the pair is outside the top k at the encoder width
     queries: I64  # (P,) the query of each pair, ascending
     overtakers: I32  # (P, W) in the whole corpus
+
+    def __repr__(self) -> str:
+        return f"RequiredWidths({len(self):,} pairs, {self.sizes[0]:,} to {self.sizes[-1]:,} documents, depths {self.depths.tolist()})"
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -69,7 +72,7 @@ class RequiredWidths:
         return n[chosen.ravel()], k[chosen.ravel()], values[chosen]
 
     def best(self) -> RequiredWidths:
-        """One entry a query: its relevant document with the smallest required width, cell by cell."""
+        """One entry per query: its relevant document with the smallest required width, cell by cell."""
         starts = np.flatnonzero(np.diff(self.queries, prepend=-1))
         values = np.minimum.reduceat(self.values, starts, axis=-1)
         overtakers = np.minimum.reduceat(self.overtakers, starts, axis=0)
@@ -107,8 +110,11 @@ def required_widths(
         raise DataError(f"{queries.vectors.name}: there are no labels: required widths are those of relevant documents; add qrels")
     grid, sizes = width_grid(documents.width), corpus_sizes(len(documents), smallest, documents.name)
     looked_at = _depths(depths, int(sizes[0]))
-    if chains < 2:
-        raise OptionError(f"chains is {chains}, at least 2 are needed to tell the law from the luck of a subsample")
+    check_seed(seed)
+    if not isinstance(chains, int | np.integer) or not 2 <= chains <= MOST_CHAINS:
+        raise OptionError(
+            f"chains is {chains}, at least 2 and at most {MOST_CHAINS} are needed to tell the law from the luck of a subsample"
+        )
     per_query = [queries.judged.positives(i) for i in range(len(queries))]
     pair_queries = np.repeat(np.arange(len(queries)), [len(rows) for rows in per_query])
     pair_documents = np.concatenate([*per_query, np.empty(0, np.int64)])
@@ -133,7 +139,7 @@ def width_grid(encoder_width: int) -> Widths:
 
 def corpus_sizes(documents: int, smallest: int = SMALLEST, name: str = "documents") -> I64:
     """The whole corpus, its half, its quarter, … down to `smallest`; ascending, at least three."""
-    if smallest < DEEPEST:
+    if not isinstance(smallest, int | np.integer) or smallest < DEEPEST:
         raise OptionError(f"the smallest corpus is {smallest} documents, at least {DEEPEST} are needed")
     sizes = [documents]
     while sizes[-1] // 2 >= smallest:

@@ -14,8 +14,8 @@ from ..data import Learning
 from ..errors import OptionError
 from ..progress import progress
 from ..rotation import Rotation
-from ..types import F64
 from .extras import installed, require
+from .ground import Ground
 from .kyfan import best_kyfan, margin_matrix
 from .pool import together
 from .ranking import DevCurve
@@ -65,24 +65,17 @@ def check_recipe(recipe: str) -> None:
 
 
 def choose_rotation(
-    pool: Learning,
-    moment: F64,
-    *,
-    recipe: str = "auto",
-    reflections: int | None = None,
-    widths: tuple[int, ...] | None = None,
-    seed: int = 0,
+    ground: Ground, *, recipe: str = "auto", reflections: int | None = None, widths: tuple[int, ...] | None = None, seed: int = 0
 ) -> Choice:
-    """Tries what the recipe names on the pooled task and takes the best on dev. `moment` is the documents' second moment."""
-    pca = Rotation.principal(moment, "pca")
-    if not len(pool.train) or not len(pool.dev):
-        return _without_queries(pool, pca, recipe)
-    task = _task(pool, paper=recipe == "paper")
+    """Tries what the recipe names and takes the best on dev. Rotations are those of the ground's span, but for `identity`."""
+    if not len(ground.pool.train) or not len(ground.pool.dev):
+        return _without_queries(ground, recipe)
+    task = ground.task()
     if recipe == "identity" or recipe == "pca":
-        rotation = pca if recipe == "pca" else Rotation.identity(task.width)
-        trial = RotationTrial(recipe, rotation, task.dev_curve(rotation))
+        rotation = ground.span.axes if recipe == "pca" else Rotation.identity(ground.span.pca.width)
+        trial = RotationTrial(recipe, rotation, ground.curve(rotation, task))
         return Choice(trial, (trial,), "as asked")
-    closed = _closed_forms(task, moment, pca, seed)
+    closed = _closed_forms(ground, task, seed)
     if recipe == "kyfan":
         return Choice(closed[-1], tuple(closed), "as asked")
     if recipe == "auto" and not installed("torch"):
@@ -90,53 +83,49 @@ def choose_rotation(
     recipes = [PAPER] if recipe == "paper" else list(LABELLED if task.labelled else UNLABELLED)
     recipes = [replace(r, reflections=r.reflections if reflections is None else reflections, widths=widths or r.widths) for r in recipes]
     if recipe == "paper":
-        trials = [*closed, *_learned(recipes, closed, task, seed)]
+        trials = [*closed, *_learned(recipes, closed, ground, task, seed)]
         return Choice(trials[-1], tuple(trials), "as asked")
     if task.labelled:
-        return _best([*closed, *_learned(recipes, closed, task, seed)])
-    return _first_ahead(recipes, closed, task, seed)
+        return _best([*closed, *_learned(recipes, closed, ground, task, seed)])
+    return _first_ahead(recipes, closed, ground, task, seed)
 
 
-def made_again(trial: RotationTrial, pool: Learning, moment: F64, seed: int = 0) -> Rotation:
+def made_again(trial: RotationTrial, ground: Ground, pool: Learning, seed: int = 0) -> Rotation:
     """The trial's rotation learned again on this pool: with fewer train queries, one that has never seen the others."""
     if trial.name in ("identity", "pca"):
         return trial.rotation
-    task = _task(pool, paper=trial.recipe is not None and trial.recipe.private > 0)
-    closed = {form.name: form.rotation for form in _closed_forms(task, moment, Rotation.principal(moment, "pca"), seed)}
+    task = ground.task(pool)
+    kyfan = best_kyfan(task, margin_matrix(task, seed=seed), ground.moment)[0]
     if trial.recipe is None:
-        return closed[trial.name]
+        return kyfan
     from .rotation import learn
 
-    return learn(trial.recipe, closed[trial.recipe.start], task, seed, until=trial.step).rotation
+    starts = {"identity": Rotation.identity(task.width), "pca": ground.span.axes, "kyfan": kyfan}
+    return learn(trial.recipe, starts[trial.recipe.start], task, seed, until=trial.step).rotation
 
 
-def learned_from_all(trial: RotationTrial, pool: Learning, seed: int = 0) -> Rotation:
+def learned_from_all(trial: RotationTrial, ground: Ground, seed: int = 0) -> Rotation:
     """A learned trial's rotation learned once more, for as many steps, from train and dev queries together."""
     assert trial.recipe is not None
     assert trial.start is not None
     from .rotation import learn
 
-    task = _task(replace(pool, train=together(pool.train, pool.dev)), paper=False)
+    task = ground.task(replace(ground.pool, train=together(ground.pool.train, ground.pool.dev)))
     return learn(trial.recipe, trial.start, task, seed, until=trial.step).rotation
 
 
-def _task(pool: Learning, *, paper: bool) -> Task:
-    """Candidates from the frozen first 64 coordinates as the paper has them, else from the full width."""
-    return Task.of(pool, width=64, shortlist=500) if paper else Task.of(pool)
-
-
-def _closed_forms(task: Task, moment: F64, pca: Rotation, seed: int) -> list[RotationTrial]:
+def _closed_forms(ground: Ground, task: Task, seed: int) -> list[RotationTrial]:
     """identity, pca and kyfan, in this order."""
-    identity = Rotation.identity(task.width)
-    kyfan, eta, curve = best_kyfan(task, margin_matrix(task, seed=seed), moment)
+    identity, pca = Rotation.identity(ground.span.pca.width), ground.span.axes
+    kyfan, eta, curve = best_kyfan(task, margin_matrix(task, seed=seed), ground.moment)
     return [
-        RotationTrial("identity", identity, task.dev_curve(identity)),
-        RotationTrial("pca", pca, task.dev_curve(pca)),
-        RotationTrial("kyfan", kyfan, curve, detail=f"η = {eta:g}"),
+        RotationTrial("identity", identity, ground.curve(identity, task)),
+        RotationTrial("pca", pca, ground.curve(pca, task)),
+        RotationTrial("kyfan", kyfan, curve if ground.whole else ground.curve(kyfan, task), detail=f"η = {eta:g}"),
     ]
 
 
-def _learned(recipes: list[Recipe], closed: list[RotationTrial], task: Task, seed: int) -> list[RotationTrial]:
+def _learned(recipes: list[Recipe], closed: list[RotationTrial], ground: Ground, task: Task, seed: int) -> list[RotationTrial]:
     usable = len(task.candidates.usable())
     if usable < FEWEST_QUERIES:
         log.warning("%d usable train queries, learning by gradient needs %d: only closed forms were tried", usable, FEWEST_QUERIES)
@@ -149,7 +138,7 @@ def _learned(recipes: list[Recipe], closed: list[RotationTrial], task: Task, see
         for recipe in recipes:
             learned = learn(recipe, starts[recipe.start], task, seed, advance)
             advance(recipe.steps - learned.steps)
-            curve = task.dev_curve(learned.rotation)
+            curve = ground.curve(learned.rotation, task)
             start, detail = starts[recipe.start], f"from {recipe.start}"
             trials.append(RotationTrial(recipe.name, learned.rotation, curve, recipe, start, learned.step, learned.steps, detail))
     return trials
@@ -166,7 +155,7 @@ def _best(trials: list[RotationTrial]) -> Choice:
     return Choice(chosen, tuple(trials), f"{best}, and behind no closed form at any width by more than chance.")
 
 
-def _first_ahead(recipes: list[Recipe], closed: list[RotationTrial], task: Task, seed: int) -> Choice:
+def _first_ahead(recipes: list[Recipe], closed: list[RotationTrial], ground: Ground, task: Task, seed: int) -> Choice:
     """Without labels: the first recipe that finds the frozen first documents better than every closed form does.
 
     The order is a preference and not a contest: agreement with the frozen ranking tells whether a rotation learned something
@@ -174,7 +163,7 @@ def _first_ahead(recipes: list[Recipe], closed: list[RotationTrial], task: Task,
     """
     best, trials = max(closed, key=lambda trial: mean(trial.curve)), list(closed)
     for recipe in recipes:
-        for trial in _learned([recipe], closed, task, seed):
+        for trial in _learned([recipe], closed, ground, task, seed):
             trials.append(trial)
             if mean(trial.curve) > mean(best.curve):
                 reason = f"The frozen first document is found better ({mean(trial.curve):.4f} on dev) than by any closed form"
@@ -203,11 +192,11 @@ def _trails(trial: RotationTrial, other: RotationTrial) -> bool:
     return False
 
 
-def _without_queries(pool: Learning, pca: Rotation, recipe: str) -> Choice:
+def _without_queries(ground: Ground, recipe: str) -> Choice:
     if recipe not in ("auto", "pca", "identity"):
-        found = f"{len(pool.train)} and {len(pool.dev)}"
+        found = f"{len(ground.pool.train)} and {len(ground.pool.dev)}"
         raise OptionError(f"the recipe {recipe} needs train and dev queries, there are {found}: use the recipe pca (--recipe)")
-    rotation = Rotation.identity(pca.width) if recipe == "identity" else pca
+    rotation = Rotation.identity(ground.span.pca.width) if recipe == "identity" else ground.span.axes
     reason = "There are no queries: PCA needs none, but nothing says how good it is here; a few hundred queries would."
     log.warning("%s", reason)
     trial = RotationTrial(rotation.kind, rotation, {})

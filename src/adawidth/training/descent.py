@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..progress import Tick
+from ..progress import Advance
 from ..types import Rows
 
 EVERY = 100  # steps between two evaluations on dev
@@ -40,7 +40,7 @@ def descend(
     rate: float = 1e-3,
     decay: float = 0.0,
     until: int | None = None,
-    advance: Tick | None = None,
+    advance: Advance | None = None,
 ) -> Descent:
     """Minimises `loss` over at most so many steps; leaves the weights as they were at the best evaluation on dev.
 

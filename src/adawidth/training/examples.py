@@ -17,9 +17,10 @@ from ..errors import OptionError
 from ..metrics import evaluate
 from ..policies.router import all_features
 from ..rotation import QueryMap, Rotation
-from ..stages import Backend, Decision, Stage
+from ..stages import Decision, RowBackend
 from ..stages.loop import BATCH, SHORTLIST
-from ..types import F32, F64, Rows
+from ..types import F32, F64, Mask, Rows
+from .corpus import Scanned, pieces
 from .ranking import DEPTH, NDCG
 
 START = 64
@@ -59,6 +60,12 @@ class Examples:
         picked = np.asarray(queries, np.int64)
         return replace(self, features=self.features[picked], values=self.values[picked], tops=self.tops[picked])
 
+    def within(self, widths: Sequence[int]) -> Self:
+        """The same with these of its widths alone."""
+        kept = tuple(m for m in self.widths if m in widths)
+        places = [self.place(m) for m in kept]
+        return replace(self, values=self.values[:, places], tops=self.tops[:, places], widths=kept)
+
     def place(self, width: int) -> int:
         """The column of a width."""
         if width not in self.widths:
@@ -67,7 +74,7 @@ class Examples:
 
 
 def examples(
-    index: Backend,
+    index: RowBackend | Scanned,
     queries: F32,
     judged: Judged | None,
     *,
@@ -84,25 +91,24 @@ def examples(
     if not 1 <= start <= index.width:
         raise OptionError(f"start width {start} is not between 1 and the encoder width {index.width}")
     ladder = (start, *sorted({m for m in widths if start < m < index.width} | ({index.width} - {start})))
-    parts = []
-    for begin in range(0, max(len(queries), 1), BATCH):
-        part = slice(begin, begin + BATCH)
-        first = index.search(queries[part], start, min(shortlist, len(index)), None if own is None else own[part])
-        tops, stage = [first.ranked(DEPTH)[0]], first
+    shortlist, parts = min(shortlist, len(index)), []
+    noise = _noise(index, queries[:BATCH], start, shortlist, None if own is None else own[:BATCH]) if noise is None else noise
+    for piece in pieces(index, queries, start, shortlist, own):
+        first = stage = piece.stage
+        tops = [piece.ranked(first, DEPTH)]
         for width in ladder[1:]:
-            stage = index.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
-            tops.append(stage.ranked(DEPTH)[0])
-        noise = residual(first, stage) if noise is None else noise  # the first batch tells it
+            stage = stage.backend.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
+            tops.append(piece.ranked(stage, DEPTH))
         parts.append((all_features(first, noise, start), np.stack(tops, axis=1)))
     features, ranked = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if judged is None:
         values = [overlap(ranked[:, place], ranked[:, -1]) for place in range(len(ladder))]
     else:
         values = [evaluate([NDCG], ranked[:, place], judged)[str(NDCG)] for place in range(len(ladder))]
-    return Examples(features, np.stack(values, axis=1), ranked, ladder, noise or 0.0, judged is not None)
+    return Examples(features, np.stack(values, axis=1), ranked, ladder, noise, judged is not None)
 
 
-def examples_of(queries: Queries, index: Backend, mapping: Rotation | QueryMap, *, noise: float | None = None) -> Examples:
+def examples_of(queries: Queries, index: RowBackend | Scanned, mapping: Rotation | QueryMap, *, noise: float | None = None) -> Examples:
     """Examples of queries under a rotation or a query map, from the width at which routers start."""
     mapped, start = mapping.apply(queries.vectors.all()), min(START, mapping.width)
     return examples(index, mapped, queries.judged, own=queries.own, start=start, noise=noise)
@@ -114,10 +120,19 @@ def overlap(a: Rows, b: Rows) -> F64:
     return np.asarray(shared.sum(axis=1) / np.maximum((a >= 0).sum(axis=1), 1))
 
 
-def residual(narrow: Stage, wide: Stage) -> float:
-    """Spread, in units of the narrow scores, of what the wide scores hold beyond them: within each query, over its best candidates."""
-    found = narrow.alive[:, :DEEPEST]
-    s, f = (np.where(found, stage.scores[:, :DEEPEST], 0.0).astype(np.float64) for stage in (narrow, wide))
+def _noise(index: RowBackend | Scanned, queries: F32, start: int, shortlist: int, own: Rows | None) -> float:
+    """Spread of what the coordinates beyond the start width add to a score."""
+    parts = []
+    for piece in pieces(index, queries, start, shortlist, own):
+        narrow = piece.stage
+        wide = narrow.backend.rescore(narrow, Decision(narrow.alive, np.full(len(narrow), index.width, np.int64)))
+        parts.append([x[:, :DEEPEST] for x in (narrow.alive, narrow.scores, wide.scores)])
+    return residual(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def residual(found: Mask, narrow: F32, wide: F32) -> float:
+    """Spread, in units of the narrow scores, of what the wide ones hold beyond them: within each query, over its candidates. (Q, C)"""
+    s, f = (np.where(found, scores, 0.0).astype(np.float64) for scores in (narrow, wide))
     counts = np.maximum(found.sum(axis=1, keepdims=True), 1)
     s, f = (np.where(found, x - x.sum(axis=1, keepdims=True) / counts, 0.0) for x in (s, f))
     energy = float((s * s).sum())

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..data import Judged, Learning
-from ..progress import Tick
+from ..progress import Advance
 from ..rotation import QueryMap, Rotation
 from ..types import F32, Rows
 from .candidates import Candidates
@@ -113,7 +113,7 @@ class LearnedMap:
     steps: int
 
 
-def learn(recipe: MapRecipe, lesson: Lesson, seed: int = 0, advance: Tick | None = None, *, until: int | None = None) -> LearnedMap:
+def learn(recipe: MapRecipe, lesson: Lesson, seed: int = 0, advance: Advance | None = None, *, until: int | None = None) -> LearnedMap:
     """Gradient descent from the rotation alone to the best evaluation on dev, or, without one, to the step `until`."""
     task, rng = lesson.task, np.random.default_rng(seed)
     weights = _start(task.width, recipe.low_rank, seed)

@@ -28,10 +28,11 @@ from ..rotation import QueryMap, Rotation
 from ..stages import MemoryBackend
 from ..tasks import TaskMap
 from ..types import F64
+from .corpus import Scanned, corpus_of
 from .examples import examples_of
 from .extras import router_possible
 from .fit import ROUTER_SHARE
-from .pool import sample, together
+from .pool import limited, sample, together
 from .query_map import FEWEST_QUERIES, RECIPES, STRENGTHS, SUPERVISED_RECIPES, Change, Lesson, MapRecipe, counted, counted_mean, learn
 from .ranking import DevCurve
 from .router import fit_router
@@ -79,7 +80,8 @@ def learn_task(
         raise DataError(f"{learning.documents.name}: vectors are {widths}: use the encoder the model was fitted for (--encoder)")
     check_labels(learning)
     router = router and router_possible()
-    pool = sample(learning, seed)
+    kept = limited(learning, seed)
+    pool = sample(kept, seed)
     supervised, under = chosen_under is not None, chosen_under or rotation
     lesson = Lesson.of(pool, under, supervised=supervised)
     trials = [MapTrial(lesson.dev_curve()), *_learned(lesson, SUPERVISED_RECIPES if supervised else RECIPES, seed)]
@@ -87,7 +89,7 @@ def learn_task(
     seen = frozenset(learning.documents.ids[row] for row in learning.positives.tolist())
     query_map = QueryMap.identity(rotation)
     if chosen.change is not None:
-        policies = _policies(pool, under, chosen, seed, supervised=supervised, router=router)
+        policies = _policies(kept, pool, under, chosen, seed, supervised=supervised, router=router)
         query_map = _again(chosen, replace(pool, train=together(pool.train, pool.dev)), rotation, seed, supervised=supervised)
     else:
         log.warning("%s", reason)
@@ -171,17 +173,19 @@ def _learned(lesson: Lesson, recipes: Sequence[MapRecipe], seed: int) -> list[Ma
     return trials
 
 
-def _policies(pool: Learning, rotation: Rotation, chosen: MapTrial, seed: int, *, supervised: bool, router: bool) -> Policies:
-    """Taper and router for mapped queries.
+def _policies(
+    kept: Learning, pool: Learning, rotation: Rotation, chosen: MapTrial, seed: int, *, supervised: bool, router: bool
+) -> Policies:
+    """Taper and router for mapped queries, over all documents.
 
     The target is the full width unless a narrower one is clearly better on dev; over a supervised rotation, the one `fit` would take.
     """
     assert chosen.change is not None
-    index, query_map = MemoryBackend(pool.documents, rotation), chosen.change.fold(rotation, chosen.strength)
-    train, dev = (RotatedQueries.of(part, query_map) for part in (pool.train, pool.dev))
+    index, query_map = corpus_of(kept.documents, rotation), chosen.change.fold(rotation, chosen.strength)
+    train, dev = (RotatedQueries.of(part, query_map) for part in (kept.train, kept.dev))
     target = None if supervised else _target(chosen.curve)
     taper = fit_taper(index, train, dev, target=target)
-    routed = _router(pool, rotation, index, query_map, chosen, seed, supervised=supervised) if router else None
+    routed = _router(kept, pool, rotation, index, query_map, chosen, seed, supervised=supervised) if router else None
     return Policies(rotation.width, taper, routed)
 
 
@@ -193,14 +197,22 @@ def _target(curve: DevCurve) -> int:
 
 
 def _router(
-    pool: Learning, rotation: Rotation, index: MemoryBackend, query_map: QueryMap, chosen: MapTrial, seed: int, *, supervised: bool
+    kept: Learning,
+    pool: Learning,
+    rotation: Rotation,
+    index: MemoryBackend | Scanned,
+    query_map: QueryMap,
+    chosen: MapTrial,
+    seed: int,
+    *,
+    supervised: bool,
 ) -> RouterModel | None:
     """Cross-fitted: the queries that train the router are mapped by a map that has not seen them."""
     order = np.random.default_rng(seed).permutation(len(pool.train))
     held = round(ROUTER_SHARE * len(order))
-    held_out, others = pool.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
+    held_out, others = kept.train.select(np.sort(order[:held])), pool.train.select(np.sort(order[held:]))
     train = examples_of(held_out, index, _again(chosen, replace(pool, train=others), rotation, seed, supervised=supervised))
-    return fit_router(train, examples_of(pool.dev, index, query_map, noise=train.noise), seed=seed)
+    return fit_router(train, examples_of(kept.dev, index, query_map, noise=train.noise), seed=seed)
 
 
 def _again(chosen: MapTrial, pool: Learning, rotation: Rotation, seed: int, *, supervised: bool) -> QueryMap:

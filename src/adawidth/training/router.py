@@ -1,7 +1,7 @@
-"""Fitting the router: trees that predict gains on train examples; features, settings and widths chosen on dev.
+"""Fitting routers: trees that predict gains on train examples; features, settings and widths chosen on dev.
 
 Trees are LightGBM's, kept as flat arrays. Hand in examples made with a rotation that has not seen their queries
-(cross-fitting): gains of queries that the rotation was trained on are too good.
+(cross-fitting): gains of queries that the rotation was trained on are too good. The paper's router, as it stands, does without.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Learning
 from ..errors import OptionalDependencyError
 from ..policies.features import columns
 from ..policies.router import Head, RouterModel, Trees
+from ..rotation import Rotation
+from ..stages import RowBackend
 from ..types import F64
-from .examples import Examples
+from .corpus import Scanned
+from .examples import Examples, examples_of
 
 log = logging.getLogger("adawidth")
 
@@ -33,7 +37,7 @@ PRIOR = 50  # queries that the mean curve counts for in each of them
 
 
 @dataclass(frozen=True)
-class Settings:
+class TreeSettings:
     """How an ensemble is grown, in LightGBM's words."""
 
     learning_rate: float = 0.05
@@ -44,7 +48,7 @@ class Settings:
     trees: int = 300  # at most
 
 
-SETTINGS = (Settings(), Settings(learning_rate=0.03, num_leaves=7, min_data_in_leaf=50))
+SETTINGS = (TreeSettings(), TreeSettings(learning_rate=0.03, num_leaves=7, min_data_in_leaf=50))
 
 
 def fit_router(
@@ -54,7 +58,7 @@ def fit_router(
     pairs: Sequence[tuple[int, int]] = PAIRS,
     multi: bool = True,
     sets: Sequence[str] = SETS,
-    settings: Sequence[Settings] = SETTINGS,
+    settings: Sequence[TreeSettings] = SETTINGS,
     one_rotation: bool = False,
     seed: int = 0,
 ) -> RouterModel:
@@ -79,7 +83,23 @@ def fit_router(
     return replace(empty, heads=tuple(m.heads[0] for m in chosen), scores=tuple(m.scores[0] for m in chosen))
 
 
-def grow(x: F64, y: F64, settings: Settings, seed: int) -> Trees:
+def fit_paper_router(pool: Learning, index: RowBackend | Scanned, rotation: Rotation, seed: int = 0) -> RouterModel | None:
+    """The paper's router: for each of its pairs of widths, trees that predict the gain in nDCG@10 from its 18 features.
+
+    It learns from all train queries, under the rotation that they trained. Dev queries choose between the pairs and set the thresholds
+    of single queries. None without labels, of which gains are made.
+    """
+    if not pool.labelled:
+        log.warning("there are no labels: no paper-router is fitted, since it learns gains in nDCG@10")
+        return None
+    widths = sorted({m for pair in PAIRS for m in pair})
+    train = examples_of(pool.train, index, rotation)
+    dev = examples_of(pool.dev, index, rotation, noise=train.noise)
+    found = fit_router(train.within(widths), dev.within(widths), multi=False, sets=("paper",), settings=(TreeSettings(),), seed=seed)
+    return replace(found, name="paper-router")
+
+
+def grow(x: F64, y: F64, settings: TreeSettings, seed: int) -> Trees:
     """Regression trees for y, as many as help on a held-out share; the same for the same input. (Q, F), (Q,)"""
     try:
         import lightgbm
@@ -161,7 +181,7 @@ def _trial(
     dev: Examples,
     widths: tuple[int, ...],
     features: str,
-    settings: Settings,
+    settings: TreeSettings,
     one_rotation: bool,
     seed: int,
 ) -> RouterModel:
@@ -186,7 +206,7 @@ def _gains(examples: Examples, widths: tuple[int, ...]) -> F64:
     return np.asarray(values - values[:, :1])
 
 
-def _unseen_scores(x: F64, y: F64, settings: Settings, seed: int) -> F64:
+def _unseen_scores(x: F64, y: F64, settings: TreeSettings, seed: int) -> F64:
     """Scores of train queries by trees grown without them."""
     fold = np.random.default_rng(seed + 1).permutation(len(x)) % FOLDS
     scores = np.empty(len(x))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from ..metrics import Measure, evaluate
 from ..policies.base import LADDER, ladder_from
 from ..policies.taper import Calibration, Curve, Taper, TaperModel, tails
 from ..rotation import QueryMap, Rotation
-from ..stages import Backend, Decision, MemoryBackend, Stage
+from ..stages import Decision, RowBackend, Stage
 from ..stages.loop import SHORTLIST, run
-from ..types import F32, F64, Rows
+from ..types import F32, F64, Mask, Rows
+from .corpus import Scanned, pieces, rankings
 from .task import evenly
 
 STARTS = (32, 64)
@@ -25,6 +27,9 @@ NEAREST = 200  # candidates of a query that the least squares see
 SMALLEST_TAIL = 1e-3  # noise is not divided by less
 TAIL, NORMAL_TAIL = 0.98, 2.0537  # σ is this quantile of the noise over the normal's: narrow widths have a heavy upper tail
 QUERIES = 500  # queries used to calibrate, and to draw the curves, at most
+
+Corpus = RowBackend | Scanned
+Measured = dict[tuple[int, float], list[Any]]  # by k and z, one array for each piece
 
 log = logging.getLogger("adawidth")
 
@@ -51,32 +56,31 @@ class RotatedQueries:
         return RotatedQueries(self.rows[picked], None if own is None else own[picked], None if judged is None else judged.select(picked))
 
 
-def calibrate(index: Backend, queries: F32, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
+def calibrate(index: Corpus, queries: F32, ladder: Sequence[int], *, own: Rows | None = None, nearest: int = NEAREST) -> Calibration:
     """β and σ of every ladder width but the last (the target), by least squares within each query's nearest candidates at the first.
 
     σ is read off the upper tail of what is left, since those are the candidates that a narrow width underrates. Needs no labels.
     `own` is the row of a document that is not among a query's candidates, -1 for none.
     """
-    stages = list(_read_all(index.search(queries, ladder[0], nearest, own), ladder))
-    target = _centred(stages[-1])
-    beta, sigma = np.zeros(len(ladder) - 1), np.zeros(len(ladder) - 1)
-    for i, stage in enumerate(stages[:-1]):
-        prefix = _centred(stage)
+    read = [_read_all(piece.stage, ladder) for piece in pieces(index, queries, ladder[0], min(nearest, len(index)), own)]
+    prefixes, lengths, found = (np.concatenate(arrays, axis=1) for arrays in zip(*read, strict=True))  # (W, Q, C) each
+    target, beta, sigma = prefixes[-1], np.zeros(len(ladder) - 1), np.zeros(len(ladder) - 1)
+    for i, prefix in enumerate(prefixes[:-1]):
         energy = float((prefix * prefix).sum())
         beta[i] = float((prefix * target).sum()) / energy if energy > 0 else 0.0
-        unit_noise = (target - beta[i] * prefix)[stage.alive] / np.maximum(tails(stage, ladder[-1])[stage.alive], SMALLEST_TAIL)
+        unit_noise = (target - beta[i] * prefix)[found[i]] / np.maximum(lengths[i][found[i]], SMALLEST_TAIL)
         sigma[i] = max(0.0, float(np.quantile(unit_noise, TAIL)) / NORMAL_TAIL) if unit_noise.size else 0.0
     return Calibration(tuple(ladder), beta, sigma)
 
 
-def documents_as_queries(index: MemoryBackend, count: int = 2 * QUERIES, seed: int = 0) -> RotatedQueries:
+def documents_as_queries(index: Corpus, count: int = 2 * QUERIES, seed: int = 0) -> RotatedQueries:
     """Documents that stand in for queries; none finds itself."""
-    rows = np.sort(np.random.default_rng(seed).choice(len(index.rows), min(count, len(index.rows)), replace=False))
-    return RotatedQueries(index.rows[rows], rows)
+    rows = np.sort(np.random.default_rng(seed).choice(len(index), min(count, len(index)), replace=False))
+    return RotatedQueries(index.vectors(rows), rows)
 
 
 def fit_taper(
-    index: MemoryBackend,
+    index: Corpus,
     train: RotatedQueries,
     dev: RotatedQueries,
     *,
@@ -93,26 +97,26 @@ def fit_taper(
         train, dev = _stand_ins(index)
     widths = {*ladder_from(min((*starts, index.width)), index.width), target or index.width}
     depth = min(max(KS), len(index))
-    rankings = {width: index.search(dev.rows, width, depth, dev.own).candidates for width in sorted(widths)}
+    ranked = rankings(index, dev.rows, sorted(widths), depth, dev.own)
     if target is None:
-        target = index.width if dev.judged is None else best_width(rankings, dev.judged)
+        target = index.width if dev.judged is None else best_width(ranked, dev.judged)
     calibrations = _calibrations(index, train, [start for start in starts if start <= target] or [target], target)
     target = calibrations[0].ladder[-1]
-    reference = rankings[target]
+    reference = ranked[target]
     ks = [k for k in KS if k <= max(depth, KS[0])]
     curves = tuple(_curves(index, fitted, ks, dev, reference) for fitted in calibrations)
-    fixed = {width: kept(ranking, reference, dev.judged, KS[0]) for width, ranking in rankings.items() if width <= target}
+    fixed = {width: kept(ranking, reference, dev.judged, KS[0]) for width, ranking in ranked.items() if width <= target}
     return TaperModel(dev.judged is not None, calibrations, curves, fixed)
 
 
-def _stand_ins(index: MemoryBackend) -> tuple[RotatedQueries, RotatedQueries]:
+def _stand_ins(index: Corpus) -> tuple[RotatedQueries, RotatedQueries]:
     """Documents as train and as dev queries, in turn."""
     queries = documents_as_queries(index)
     order = np.arange(len(queries))
     return queries.select(order[::2]), queries.select(order[1::2] if len(queries) > 1 else order)
 
 
-def _calibrations(index: MemoryBackend, train: RotatedQueries, starts: Sequence[int], target: int) -> tuple[Calibration, ...]:
+def _calibrations(index: Corpus, train: RotatedQueries, starts: Sequence[int], target: int) -> tuple[Calibration, ...]:
     """One for each start width; where all scores are equal, a single one that stays at the first."""
     some = train.select(evenly(len(train), QUERIES))
     fitted = tuple(calibrate(index, some.rows, ladder_from(start, target, LADDER), own=some.own) for start in starts)
@@ -151,29 +155,38 @@ def _ndcg(ranking: Rows, judged: Judged, k: int) -> F64:
     return evaluate([measure], ranking, judged)[str(measure)]
 
 
-def _curves(index: MemoryBackend, calibration: Calibration, ks: Sequence[int], dev: RotatedQueries, reference: Rows) -> tuple[Curve, ...]:
-    """What each z costs and keeps, for each k."""
+def _curves(index: Corpus, calibration: Calibration, ks: Sequence[int], dev: RotatedQueries, reference: Rows) -> tuple[Curve, ...]:
+    """What each z costs and keeps, for each k: the taper run over a grid of z from one opened stage."""
     picked = evenly(len(dev), QUERIES)
     some = dev.select(picked)
-    stage = index.search(some.rows, calibration.ladder[0], SHORTLIST, some.own)
-    return tuple(_curve(stage, calibration, k, reference[picked], some.judged) for k in ks)
+    spent: Measured = {(k, z): [] for k in ks for z in GRID.tolist()}
+    found: Measured = {knobs: [] for knobs in spent}
+    for piece in pieces(index, some.rows, calibration.ladder[0], min(SHORTLIST, len(index)), some.own):
+        for k, z in spent:
+            done = run(piece.stage, Taper(calibration, z, k))
+            spent[k, z].append(done.mean_widths)
+            found[k, z].append(piece.ranked(done, k))
+    return tuple(_curve(k, spent, found, reference[picked], some.judged) for k in ks)
 
 
-def _curve(stage: Stage, calibration: Calibration, k: int, reference: Rows, judged: Judged | None) -> Curve:
-    """The taper run over a grid of z from one opened stage."""
+def _curve(k: int, spent: Measured, found: Measured, reference: Rows, judged: Judged | None) -> Curve:
     points = []
     for z in GRID.tolist():
-        done = run(stage, Taper(calibration, z, k))
-        spent = done.mean_widths
-        points.append((spent.mean(), spent.std() / np.sqrt(max(1, len(spent))), kept(done.ranked(k)[0], reference, judged, k)))
+        widths = np.concatenate(spent[k, z])
+        error = widths.std() / np.sqrt(max(1, len(widths)))
+        points.append((widths.mean(), error, kept(np.concatenate(found[k, z]), reference, judged, k)))
     return Curve(k, GRID.copy(), *np.array(points).T)
 
 
-def _read_all(stage: Stage, ladder: Sequence[int]) -> Iterator[Stage]:
-    """The stage at every ladder width, nobody dropped."""
+def _read_all(stage: Stage, ladder: Sequence[int]) -> tuple[F64, F64, Mask]:
+    """With nobody dropped, at every ladder width: centred scores, the lengths that lie beyond it, and who is a candidate. (W, Q, C)"""
+    scores, lengths, found = [], [], []
     for width in ladder:
         stage = stage.backend.rescore(stage, Decision(stage.alive, np.full(len(stage), width, np.int64)))
-        yield stage
+        scores.append(_centred(stage))
+        lengths.append(tails(stage, ladder[-1]))
+        found.append(stage.alive)
+    return np.stack(scores), np.stack(lengths), np.stack(found)
 
 
 def _centred(stage: Stage) -> F64:

@@ -52,9 +52,9 @@ class Task:
         pick = evenly(len(self.dev), most)
         return replace(self, dev=self.dev[pick], dev_judged=self.dev_judged.select(pick), dev_own=self.dev_own[pick])
 
-    def dev_curve(self, rotation: Rotation, widths: tuple[int, ...] = DEV_WIDTHS) -> DevCurve:
-        """nDCG@10 of every dev query at each width, all documents ranked."""
-        widths = tuple(m for m in widths if m < self.width) or (self.width,)
+    def dev_curve(self, rotation: Rotation) -> DevCurve:
+        """nDCG@10 of every dev query at each width, all documents of the task ranked."""
+        widths = dev_widths(self.width)
         queries, documents = (rotation.apply(x, max(widths)) for x in (self.dev, self.documents))
         return Ranker(documents, widths).curve(queries, self.dev_judged, self.dev_own)
 
@@ -64,9 +64,18 @@ def evenly(count: int, most: int) -> Rows:
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
+def dev_widths(width: int) -> tuple[int, ...]:
+    """The widths that dev curves have for an encoder of this width."""
+    return tuple(m for m in DEV_WIDTHS if m < width) or (width,)
+
+
 def frozen_top(queries: F32, documents: F32, k: int, own: I64) -> Judged:
     """The frozen encoder's own first k documents as judgements: what stands in for labels."""
-    rows = nearest(queries, documents, k, own)
+    return as_judged(nearest(queries, documents, k, own))
+
+
+def as_judged(rows: Rows) -> Judged:
+    """Rankings as judgements: all of them relevant. (Q, k)"""
     offsets = np.arange(len(rows) + 1) * rows.shape[1]
     return Judged(offsets, rows.ravel(), np.ones(rows.size))
 
