@@ -6,20 +6,25 @@ BIN    := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow coverage lint format bench clean
+.PHONY: demo test test-slow test-engines coverage lint format bench paper paper-check clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/adawidth demo --force
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines" -n 2 --dist loadfile
+
+# real databases, started by the tests themselves; Milvus apart, because a machine runs only one such server
+test-engines: $(VENV)/.installed-engines
+	$(ONE_THREAD) $(BIN)/python -m pytest -m engines -k "not milvus" -n 2 --dist loadfile tests/engines
+	$(ONE_THREAD) $(BIN)/python -m pytest -m engines -k milvus tests/engines
 
 test-slow: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -m slow -n 2 --dist loadgroup
 
 # the quick tests again, with the lines that they reach; compiled loops are not seen
 coverage: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --cov --cov-report term:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines" -n 2 --dist loadfile --cov --cov-report term:skip-covered
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
@@ -34,7 +39,20 @@ lint: $(VENV)/.installed-dev
 # hours on a quiet machine; 9 GB of memory
 bench: $(VENV)/.installed-dev
 	$(INSTALL) hnswlib
-	for name in rescoring latency resident growth rivals first_query index_add crash faults busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in rescoring latency resident growth rivals first_query index_add crash faults mutations busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+# what docs/paper.md rests on, cell by cell: interrupt it when you like, run it twice side by side; days of one core from nothing
+DATASETS ?= ../shared/datasets
+MADE ?= build/paper-data
+MINUTES ?= inf
+paper: $(VENV)/.installed-dev
+	$(ONE_THREAD) $(BIN)/python benchmarks/paper_data.py $(DATASETS) --out $(MADE)
+	$(ONE_THREAD) $(BIN)/python tools/paper.py measure --datasets $(DATASETS) --datasets $(MADE) --minutes $(MINUTES)
+	$(BIN)/python tools/paper.py write
+	$(BIN)/python tools/paper_page.py
+
+paper-check: $(VENV)/.installed-dev
+	$(BIN)/python tools/paper.py check
 
 $(VENV)/.installed-demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -45,6 +63,10 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --editable ".[dev]"
 	touch $@ $(VENV)/.installed-demo
+
+$(VENV)/.installed-engines: $(VENV)/.installed-dev
+	$(INSTALL) --editable ".[dev,engines]"
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist adawidth-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

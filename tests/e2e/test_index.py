@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +16,13 @@ from typer.testing import CliRunner, Result
 
 from adawidth import AdaWidth, open_index
 from adawidth.cli.app import app
-from adawidth.data import Dataset, Vectors
+from adawidth.data import Dataset, Vectors, unit
 from adawidth.errors import ArtifactError, OptionError
 from adawidth.formats import write_vectors
 from adawidth.index import IndexFolder
 from adawidth.index.store import lock
+from adawidth.index.store.manifest import Manifest
+from adawidth.index.view import View
 from adawidth.record import TaskRecord
 from adawidth.rotation import QueryMap
 from adawidth.tasks import TaskMap
@@ -212,7 +216,7 @@ def test_keep_and_storage(described: Path, model_folder: Path, query_file: Path,
         assert adawidth("info", out, "--verify").exit_code == 0
     assert adawidth("index", model_folder, described, "--out", tmp_path / "x", "--storage", "hnsw").exit_code == 2
     refused = adawidth("index", model_folder, described, "--out", tmp_path / "x", "--keep", 65)
-    assert "keep 65 is not between 1 and the encoder width 64" in refused.stderr
+    assert "keep 65 is not a whole number between 1 and the encoder width 64" in refused.stderr
     assert not (tmp_path / "x").exists()
     cut = adawidth("index", model_folder, described, "--out", tmp_path / "x", "--keep", target - 1)
     assert cut.exit_code == 0
@@ -259,6 +263,58 @@ def test_documents_of_another_width_give_one_line(index_folder: Path, tmp_path: 
     refused = adawidth("add", index_folder, tmp_path / "narrow.npy")
     words = "vectors are 48 wide, the model 64: use the encoder it was fitted for (--encoder)"
     assert refused.stderr == f"error: {tmp_path / 'narrow.npy'}: {words}\n"
+
+
+@pytest.mark.parametrize("command", ["add", "update"])
+def test_a_few_documents_are_written_with_the_manifest_opened_once(
+    command: str, index_folder: Path, collection: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: Counter[str] = Counter()
+
+    def counted(name: str, init: Callable[..., None]) -> Callable[..., None]:
+        def counting(self: object, *arguments: object, **options: object) -> None:
+            opened[name] += 1
+            init(self, *arguments, **options)
+
+        return counting
+
+    monkeypatch.setattr(Manifest, "__init__", counted("manifest", Manifest.__init__))
+    monkeypatch.setattr(View, "__init__", counted("view", View.__init__))
+    write_vectors(tmp_path / "few.npy", Vectors(collection.documents.all()[:3], ["a", "b", "c"]))
+    written = one_object(adawidth(command, index_folder, tmp_path / "few.npy", "--json"))
+    assert (written["added"], written["documents"]) == (3, len(collection.documents) + 3)
+    assert opened == {"manifest": 1}
+
+
+@pytest.mark.parametrize("command", ["add", "update"])
+def test_another_encoders_vectors_are_refused_on_the_way_from_files(command: str, tmp_path: Path) -> None:
+    rng, spectrum = np.random.default_rng(0), np.exp(-np.arange(64) / 8)
+    rows = unit(rng.standard_normal((400, 64)) * spectrum)
+    AdaWidth.fit(rows, recipe="pca").index(rows, tmp_path / "i", ids=[f"d{i}" for i in range(400)]).close()
+    write_vectors(tmp_path / "other.npy", Vectors(unit(rng.standard_normal((50, 64))), [f"e{i}" for i in range(50)]))
+    refused = adawidth(command, tmp_path / "i", tmp_path / "other.npy")
+    assert refused.exit_code == 1
+    assert "these are another encoder's vectors" in refused.stderr
+    write_vectors(tmp_path / "own.npy", Vectors(unit(rng.standard_normal((50, 64)) * spectrum), [f"e{i}" for i in range(50)]))
+    assert adawidth(command, tmp_path / "i", tmp_path / "own.npy").exit_code == 0
+
+
+def test_a_dataset_of_another_encoder_is_refused_unless_it_is_asked_for(index_folder: Path, model_folder: Path, described: Path) -> None:
+    (described / "embeddings" / "tiny").rename(described / "embeddings" / "other")
+    out = index_folder.parent / "x.index"
+    for arguments in (("update", index_folder, described), ("index", model_folder, described, "--out", out)):
+        refused = adawidth(*arguments)
+        assert refused.exit_code == 1
+        assert "its vectors are of the encoder other, the model is for tiny: encode it with tiny, or give --encoder other" in refused.stderr
+        assert adawidth(*arguments, "--encoder", "other").exit_code == 0
+
+
+def test_adding_from_files_says_that_an_index_has_outgrown_its_model(index_folder: Path, collection: Dataset, tmp_path: Path) -> None:
+    rows = np.concatenate([collection.documents.all()] * 2)
+    write_vectors(tmp_path / "many.npy", Vectors(rows, [f"x{i}" for i in range(len(rows))]))
+    added = adawidth("add", index_folder, tmp_path / "many.npy")
+    assert added.exit_code == 0
+    assert f"the index has {3 * len(collection.documents)}" in added.stderr
 
 
 def test_from_python(model: AdaWidth, collection: Dataset, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, SkipUnknown, Split, labels_of
-from .output import emit, say, table
+from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, Protocol, SkipUnknown, Split, labels_of
+from .output import at_best, emit, say, table
 
 
 def add(app: typer.Typer) -> None:
@@ -28,6 +28,7 @@ def compare(
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="How many times to fit each method, with seeds 0, 1, …")] = 3,
     split: Split = "test",
     no_labels: NoLabels = False,
+    protocol: Protocol = "exhaustive",
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for results.json, which `report` draws.")] = None,
     skip_unknown: SkipUnknown = False,
     force: Force = False,
@@ -46,7 +47,7 @@ def compare(
     asked = list(METHODS) if methods is None else list(REGISTRY) if methods == "all" else methods.replace(",", " ").split()
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
     parsed = None if widths is None else parse_widths(widths)
-    result = compared(data, asked, widths=parsed, seeds=seeds, split=split, labels=labels_of(no_labels)).to_json()
+    result = compared(data, asked, widths=parsed, seeds=seeds, split=split, labels=labels_of(no_labels), protocol=protocol).to_json()
     if out is not None:
         with atomic_folder(out, RESULTS, force=force, inputs=[dataset]) as folder:
             write_json(folder / "results.json", result)
@@ -68,6 +69,8 @@ def show(result: Mapping[str, Any]) -> None:
         f"{result['measure']}, {result['dataset']}, {result['encoder']}: {result['queries']} {result['split']} queries, "
         f"{result['documents']} documents; frozen full width {result['frozen'][result['measure']]:.4f}"
     )
+    if "shortlist" in result:
+        say(at_best(result["shortlist"]))
     bytes_per_document = [f"{4 * (result['encoder_width'] if width == 'full' else int(width)):,}" for width in widths]
     rows = [["bytes per document", *bytes_per_document]]
     rows += [[method, *(_figure(cells[method, width], spread) for width in widths)] for method in methods]

@@ -32,7 +32,7 @@ def demo(
 ) -> None:
     """Fit, compare and search on vectors that come with AdaWidth.
 
-    They are of the docstrings of Python and NumPy. Where an encoder is installed, questions in words are answered too.
+    The vectors are of docstrings of Python and NumPy. If an encoder is installed, questions in words are answered too.
     """
     from .. import bundled
     from ..evaluation import compare, evaluate

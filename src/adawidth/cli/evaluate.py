@@ -8,8 +8,24 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from .options import AsJson, Budget, DatasetPath, ModelEncoder, ModelPath, Policy, Quality, SkipUnknown, Split, Task, encoder_for
-from .output import emit, say, table
+from ..errors import OptionError
+from .options import (
+    AsJson,
+    Budget,
+    Collection,
+    DatasetPath,
+    EngineUrl,
+    ModelEncoder,
+    ModelPath,
+    Policy,
+    Quality,
+    SkipUnknown,
+    Split,
+    Task,
+    encoder_for,
+)
+from .output import at_best, emit, say, table
+from .place import index_at
 
 
 def add(app: typer.Typer) -> None:
@@ -44,12 +60,15 @@ def evaluate(
     run: Annotated[
         Path | None, typer.Option("--run", metavar="FILE", help="Write the answers at the last of --widths as a TREC run.")
     ] = None,
+    engine: EngineUrl = None,
+    collection: Collection = "adawidth",
     skip_unknown: SkipUnknown = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what each width keeps and costs on a split's queries."""
-    from ..evaluation.evaluate import Protocol
     from ..evaluation.evaluate import evaluate as evaluated
+    from ..evaluation.indexed import evaluate_index
+    from ..evaluation.shortlist import Protocol
     from ..evaluation.widths import FROZEN, parse_widths
     from ..formats import load_dataset, write_run
     from ..model import AdaWidth
@@ -58,22 +77,25 @@ def evaluate(
     if run is not None:
         refuse_run(run)
     fitted = AdaWidth.load(model)
-    result = evaluated(
-        fitted,
-        load_dataset(dataset, encoder_for(fitted, dataset, encoder), skip_unknown=skip_unknown, width=fitted.width),
-        split=split,
-        widths=None if widths is None else parse_widths(widths),
-        measures=measures.split(),
-        protocol=cast(Protocol, protocol),
-        policy=policy,
-        budget=budget,
-        quality=quality,
-        start=start,
-        shortlist=shortlist,
-        transductive=transductive,
-        online=online,
-        task=task,
-    )
+    data = load_dataset(dataset, encoder_for(fitted, dataset, encoder), skip_unknown=skip_unknown, width=fitted.width)
+    common: dict[str, Any] = {
+        "split": split,
+        "widths": None if widths is None else parse_widths(widths),
+        "measures": measures.split(),
+        "policy": policy,
+        "budget": budget,
+        "quality": quality,
+        "start": start,
+        "shortlist": shortlist,
+        "task": task,
+    }
+    if engine is None:
+        result = evaluated(fitted, data, protocol=cast(Protocol, protocol), transductive=transductive, online=online, **common)
+    elif transductive or online or protocol != "exhaustive":
+        raise OptionError("an engine answers by its own index: --protocol, --transductive and --online are for the model alone")
+    else:
+        with index_at(None, engine, collection, fitted) as index:
+            result = evaluate_index(index, data, **common)
     if run is not None:
         last = [point for point in result.results if point.width != FROZEN][-1]
         write_run(run, result.query_ids, last.hits, tag=f"{TAG}{last.width}")
@@ -92,6 +114,8 @@ def show(result: Mapping[str, Any]) -> None:
         f"{result['dataset']}, {result['encoder']}: {result['queries']} {result['split']} queries, "
         f"{result['documents']} documents, {result['protocol']}{', task ' + result['task'] if 'task' in result else ''}"
     )
+    if "shortlist" in result:
+        say(at_best(result["shortlist"]))
     rows = [
         [
             str(entry["width"]),
@@ -105,7 +129,7 @@ def show(result: Mapping[str, Any]) -> None:
     unseen = [f"{measures[0]} unseen ({entries[0]['unseen']['queries']})"] if has_unseen else []
     table(["width", "mean width", *measures, *unseen, "multiply-adds"], rows)
     for entry in entries:
-        if entry["width"] == "auto":
+        if "fixed" in entry:
             say(by_stages(entry))
 
 

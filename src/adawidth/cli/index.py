@@ -14,8 +14,8 @@ from .options import AsJson, DatasetPath, Force, IndexPath, ModelEncoder, ModelP
 from .output import emit, say, size
 
 if TYPE_CHECKING:
-    from ..formats.documents import Source
     from ..index import IndexFolder
+    from ..model import AdaWidth
 
 Sources = Annotated[
     list[Path], typer.Argument(metavar="SOURCE", help="Dataset folders, or vector files: .npy, .npz, .safetensors or .parquet.")
@@ -52,7 +52,7 @@ def index(
 
     refuse_out(out, INDEX, force=force, inputs=[model, dataset])
     fitted = AdaWidth.load(model)
-    source = of_dataset(dataset, encoder_for(fitted, dataset, encoder), width=fitted.width)
+    source = of_dataset(dataset, _encoder(fitted, dataset, encoder), width=fitted.width)
     with fitted.index(source, out, storage=storage, keep=keep, force=force) as made:
         facts = made.facts()
     if as_json:
@@ -88,7 +88,7 @@ def remove(
         raise OptionError("give ids, or a file of them with --ids")
     with IndexFolder(path) as opened:
         removed = opened.remove(wanted)
-        _report(opened, {"removed": removed}, f"removed {removed:,} documents", as_json)
+        _report(path, {"removed": removed}, f"removed {removed:,} documents", as_json, *_sizes(opened))
 
 
 def compact(path: IndexPath, as_json: AsJson = False) -> None:
@@ -97,7 +97,7 @@ def compact(path: IndexPath, as_json: AsJson = False) -> None:
 
     with IndexFolder(path) as opened:
         done = opened.compact()
-        _report(opened, {"compacted": done}, "compacted" if done else "nothing to compact", as_json)
+        _report(path, {"compacted": done}, "compacted" if done else "nothing to compact", as_json, *_sizes(opened))
 
 
 def snapshot(
@@ -114,7 +114,7 @@ def snapshot(
     refuse_out(out, INDEX, force=force, inputs=[path])
     with IndexFolder(path) as opened:
         opened.snapshot(out, force=force)
-        _report(opened, {"snapshot": str(out)}, f"written: {out}", as_json)
+        _report(path, {"snapshot": str(out)}, f"written: {out}", as_json, *_sizes(opened))
 
 
 def repair(
@@ -142,32 +142,42 @@ def repair(
 
 
 def _write(path: Path, sources: Sequence[Path], encoder: str | None, as_json: bool, *, update: bool) -> None:
-    from ..index import IndexFolder
-
-    with IndexFolder(path) as opened:
-        written = opened.write(_source(opened, sources, encoder), update=update)
-        counts = {"added": written.added, "replaced": written.replaced, "storage": written.storage}
-        _report(opened, counts, f"added {written.added:,} documents, replaced {written.replaced:,}", as_json)
-
-
-def _source(opened: IndexFolder, paths: Sequence[Path], encoder: str | None) -> Source:
-    from ..formats import encoders_in
     from ..formats.documents import joined, of_dataset, of_file
+    from ..index import IndexFolder
     from ..model import AdaWidth
+    from ..model.drift import warn_if_grown
 
-    width = opened.settings.encoder_width
+    with IndexFolder(path, searching=False) as opened:
+        model = AdaWidth.load(opened.path / "model")
+        width = model.width
+        found = [
+            of_dataset(source, _encoder(model, source, encoder), width=width) if source.is_dir() else of_file(source, width=width)
+            for source in sources
+        ]
+        written = opened.write(joined(found), update=update)
+    warn_if_grown(model, written.documents)
+    counts = {"added": written.added, "replaced": written.replaced, "storage": written.storage}
+    words = f"added {written.added:,} documents, replaced {written.replaced:,}"
+    _report(path, counts, words, as_json, written.documents, written.segments)
 
-    def source(path: Path) -> Source:
-        if not path.is_dir():
-            return of_file(path, width=width)
-        several = encoder is None and len(encoders_in(path)) > 1
-        return of_dataset(path, encoder_for(AdaWidth.load(opened.path / "model"), path, None) if several else encoder, width=width)
 
-    return joined([source(path) for path in paths])
+def _encoder(model: AdaWidth, dataset: Path, asked: str | None) -> str | None:
+    """The encoder whose vectors to use. A dataset that has vectors of another encoder only is refused, unless --encoder names it."""
+    from ..formats import encoders_in
+
+    fitted, found = model.record.encoder, encoders_in(dataset)
+    if asked is None and fitted and len(found) == 1 and fitted not in found:
+        mend = f"encode it with {fitted}, or give --encoder {found[0]} if that is the same encoder"
+        raise OptionError(f"{dataset}: its vectors are of the encoder {found[0]}, the model is for {fitted}: {mend}")
+    return encoder_for(model, dataset, asked)
 
 
-def _report(opened: IndexFolder, counts: dict[str, Any], words: str, as_json: bool) -> None:
+def _sizes(opened: IndexFolder) -> tuple[int, int]:
+    return len(opened), len(opened.view.segments)
+
+
+def _report(path: Path, counts: dict[str, Any], words: str, as_json: bool, documents: int, segments: int) -> None:
     if as_json:
-        emit({"index": str(opened.path), **counts, "documents": len(opened)})
+        emit({"index": str(path), **counts, "documents": documents})
     else:
-        say(f"{words}; {opened.path} has {len(opened):,} documents in {len(opened.view.segments)} segments")
+        say(f"{words}; {path} has {documents:,} documents in {segments} segments")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import ArtifactError
-from .options import AsJson
+from .options import AsJson, Collection, EngineUrl
 from .output import emit, say, table
 
 
@@ -19,22 +19,31 @@ def add(app: typer.Typer) -> None:
 
 
 def info(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="Model folder, index folder or dataset folder.")],
+    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="Model folder, index folder or dataset folder.")] = None,
+    engine: EngineUrl = None,
+    collection: Collection = "adawidth",
     verify: Annotated[bool, typer.Option("--verify", help="Check every byte of an index.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Describe a model, index or dataset folder."""
+    """Describe a model, index, dataset or collection."""
     from ..report.facts import facts_of
+    from .place import index_at
 
-    if verify:
-        _verify(path)
-    facts = facts_of(path)
+    if path is None or engine is not None:
+        with index_at(path, engine, collection) as index:
+            facts = index.facts()
+    else:
+        if verify:
+            _verify(path)
+        facts = facts_of(path)
     if as_json:
         emit(facts)
     elif facts["kind"] == "model":
         _show_model(facts)
     elif facts["kind"] == "index":
         _show_index(facts)
+    elif facts["kind"] == "collection":
+        _show_plain(facts)
     else:
         _show_dataset(facts)
 
@@ -46,6 +55,11 @@ def _verify(path: Path) -> None:
     damaged = examine(path)
     if damaged:
         raise ArtifactError(f"{damaged[0]}{f'; {len(damaged) - 1} more are damaged' if len(damaged) > 1 else ''}")
+
+
+def _show_plain(facts: Mapping[str, Any]) -> None:
+    for name, value in facts.items():
+        say(f"{name.replace('_', ' ')}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
 
 
 def _show_index(facts: Mapping[str, Any]) -> None:
@@ -62,9 +76,12 @@ def _show_model(facts: Mapping[str, Any]) -> None:
     plain = {name: value for name, value in facts.items() if not isinstance(value, dict | list)}
     for name, value in plain.items():
         say(f"{name.replace('_', ' ')}: {value}")
-    taper, router = facts["taper"], facts["router"]
+    taper = facts["taper"]
     say(f"taper: from {' or '.join(map(str, taper['starts']))} to {taper['target']}")
-    say(f"router: {'none' if router is None else ', '.join(f'{name} {value}' for name, value in router.items())}")
+    for part in ("router", "paper_router"):
+        values = facts[part]
+        said = "none" if values is None else ", ".join(f"{name} {value}" for name, value in values.items())
+        say(f"{part.replace('_', '-')}: {said}")
     if facts["trials"]:
         say()
         show_trials(facts)

@@ -20,6 +20,8 @@ ModelEncoder = Annotated[
     str | None,
     typer.Option("--encoder", metavar="NAME", help="Encoder whose vectors to use.  [default: the model's, or the dataset's only one]"),
 ]
+EngineUrl = Annotated[str | None, typer.Option("--engine", metavar="URL", help="Collection in an engine instead of a folder.")]
+Collection = Annotated[str, typer.Option("--collection", metavar="NAME", help="Name of the collection in the engine.")]
 SkipUnknown = Annotated[bool, typer.Option("--skip-unknown", help="Ignore labels whose query or document has no vector.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite --out, if AdaWidth wrote it.")]
@@ -29,10 +31,20 @@ Task = Annotated[
     typer.Option("--task", metavar="NAME", help="Query map to use; none for no map.  [default: the map called default, if any]"),
 ]
 Split = Annotated[str, typer.Option("--split", metavar="SPLIT", help="Split to rank: train, dev or test.")]
-Policy = Annotated[str | None, typer.Option("--policy", metavar="NAME", help="taper, router, fixed or certify.  [default: taper]")]
+Policy = Annotated[
+    str | None, typer.Option("--policy", metavar="NAME", help="taper, router, paper-router, fixed or certify.  [default: taper]")
+]
+Protocol = Annotated[
+    str,
+    typer.Option("--protocol", metavar="NAME", help="exhaustive (all documents) or frozen-shortlist (the paper's 500 candidates)."),
+]
 Budget = Annotated[float | None, typer.Option("--budget", metavar="WIDTH", help="Largest mean width that the queries may spend.")]
 Quality = Annotated[
     float | None, typer.Option("--quality", metavar="SHARE", help="Share of the target width's quality to keep.  [default: 0.99]")
+]
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="ADDRESS", help="Ray cluster to run on: ray://HOST:10001, or local.  [default: this process]"),
 ]
 EncoderModel = Annotated[
     str,

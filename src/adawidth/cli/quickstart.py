@@ -63,7 +63,7 @@ def quickstart(
 
 
 def _step(result: Path, force: bool, *command: object) -> bool:
-    """Shows the command that a step stands for; whether it is still to be done."""
+    """Shows the command that does a step; returns whether it is still to be done."""
     needed = force or not result.exists()
     say(f"$ adawidth {shlex.join(map(str, command))}{'' if needed else '    # done before'}")
     return needed

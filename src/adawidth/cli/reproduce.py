@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import AsJson, SkipUnknown
+from .options import AsJson, Protocol, SkipUnknown
 from .output import emit, say, table
 
 
@@ -33,6 +33,7 @@ def reproduce(
         int, typer.Option("--train-queries", metavar="N", min=1, help="Train queries to learn from, at most.")
     ] = 4_000,
     whole_grid: Annotated[bool, typer.Option("--whole-grid", help="For sweep: every combination, not one factor at a time.")] = False,
+    protocol: Protocol = "exhaustive",
     model: Annotated[
         Path | None, typer.Option("--model", metavar="MODEL", help="For scaling and stable-widths: model whose rotation to measure.")
     ] = None,
@@ -68,6 +69,7 @@ def reproduce(
         train_queries=train_queries,
         methods=None if methods is None else tuple(methods.replace(",", " ").split()),
         whole_grid=whole_grid,
+        protocol=protocol,
     )
     encoders = [None] if encoder is None else encoder.replace(",", " ").split()
     results = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import OptionError
-from .options import AsJson, Budget, IndexPath, Policy, Quality, Task
+from .options import AsJson, Budget, Collection, EngineUrl, Policy, Quality, Task
 from .output import emit, say
 from .prompt import ask, show_answer
 
@@ -22,7 +22,9 @@ def add(app: typer.Typer) -> None:
 
 
 def search(
-    path: IndexPath,
+    path: Annotated[Path | None, typer.Argument(metavar="INDEX", help="Index folder, as written by `index`.")] = None,
+    engine: EngineUrl = None,
+    collection: Collection = "adawidth",
     text: Annotated[list[str] | None, typer.Option("--text", metavar="QUERY", help="Query in words; may be repeated.")] = None,
     vectors: Annotated[
         Path | None, typer.Option("--vectors", metavar="FILE", help="Query vectors, one per row, from the index's encoder.")
@@ -49,7 +51,8 @@ def search(
 ) -> None:
     """Find the best documents for words or query vectors."""
     from ..formats import read_vectors
-    from ..model import AdaWidth, open_index
+    from ..model import AdaWidth
+    from .place import index_at
 
     if (vectors is not None) == bool(text or interactive):
         raise OptionError("give queries either in words (--text, --interactive) or as vectors (--vectors)")
@@ -57,7 +60,8 @@ def search(
         raise OptionError("--interactive answers people: leave out --json, or give the queries with --text")
     options: dict[str, Any] = {"policy": policy, "budget": budget, "quality": quality, "task": task, "where": where, "threads": threads}
     options["width"] = _width(width)
-    with open_index(path, None if model is None else AdaWidth.load(model), encoder=encoder, trust_encoder=trust_encoder) as index:
+    other = None if model is None else AdaWidth.load(model)
+    with index_at(path, engine, collection, other, encoder=encoder, trust_encoder=trust_encoder) as index:
         hits = index.search(None if vectors is None else read_vectors(vectors), k, text=text, **options) if vectors or text else ()
         if as_json:
             emit({"results": [_answer(answer) for answer in hits]})

