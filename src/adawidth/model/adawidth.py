@@ -193,6 +193,10 @@ class AdaWidth:
         if isinstance(given, Source) and given.width != self.width:
             raise DataError(f"{given.name}: documents are {given.width} wide, the model {self.width}: use the model's own encoder")
         if path is None:
+            if keep is not None or storage != "auto":
+                raise OptionError(
+                    f"keep={keep!r}, storage={storage!r}: an index in memory holds all coordinates as they are: give a path as well"
+                )
             store: Store = MemoryStore(self.rotation, numbered=without_ids)
             store.write(given if isinstance(given, Source) else of_vectors(given, titles, texts, metadata))
             return Index(self, store)
