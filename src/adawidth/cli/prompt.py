@@ -83,10 +83,10 @@ def _typed() -> Iterator[str]:
 
 
 def snippet(text: str, query: str = "") -> str:
-    """The part of a text that has most of the query's words, from a sentence's beginning if it can; without a match, the text's beginning."""
+    """The part of a text that has most of the query's words, from the beginning of a sentence if it can be; without any, its beginning."""
     words = text[:LONGEST].split() or [""]
-    stems = [{_stem(part) for part in re.findall(r"\w+", word.casefold())} for word in words]
     asked = {_stem(word) for word in re.findall(r"\w+", query.casefold())}
+    met = [asked & {_stem(part) for part in re.findall(r"\w+", word.casefold())} for word in words]
 
     def end(start: int) -> int:
         stop, size = start + 1, len(words[start])
@@ -95,11 +95,12 @@ def snippet(text: str, query: str = "") -> str:
         return stop
 
     def merit(start: int) -> tuple[int, bool, int]:
-        met = asked & set[str]().union(*stems[start : end(start)])
-        return sum(map(len, met)), start == 0 or words[start - 1][-1] in ".!?", start  # long words tell more
+        here = met[start : end(start)]
+        before = next((place for place, found in enumerate(here) if found), 0)
+        # long words tell more
+        return sum(map(len, set[str]().union(*here))), start == 0 or words[start - 1][-1] in ".!?", -before
 
-    best = max(range(len(words)), key=merit) if end(0) < len(words) else 0
-    first = best if merit(best)[0] else 0
+    first = max(range(len(words)), key=merit) if any(met) and end(0) < len(words) else 0
     shown = " ".join(words[first : end(first)])[:SNIPPET]
     return f"{'… ' * (first > 0)}{shown}{' …' * (end(first) < len(words))}"
 

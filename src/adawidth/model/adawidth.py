@@ -196,6 +196,10 @@ class AdaWidth:
         described = titles is not None or texts is not None or metadata is not None
         source = given if isinstance(given, Source) else of_vectors(given, titles, texts, metadata) if described else of_loaded(given)
         if path is None:
+            if keep is not None or storage != "auto":
+                raise OptionError(
+                    f"keep={keep!r}, storage={storage!r}: an index in memory holds all coordinates as they are: give a path as well"
+                )
             store: Store = MemoryStore(self.rotation, numbered=without_ids)
             store.write(source)
             return Index(self, store)
