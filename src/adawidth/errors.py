@@ -19,6 +19,15 @@ EXTRAS = {
     "lancedb": "lancedb",
     "ray": "ray",
     "lance": "ray",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "langchain_core": "langchain",
+    "llama_index": "llama-index",
+    "haystack": "haystack",
+    "mteb": "mteb",
+    "sklearn": "sklearn",
+    "ir_datasets": "ir",
+    "ranx": "ir",
 }  # package -> the extra that brings it
 
 
