@@ -21,11 +21,6 @@ EXTRAS = {
     "lance": "ray",
     "onnx": "onnx",
     "onnxscript": "onnx",
-    "langchain_core": "langchain",
-    "llama_index": "llama-index",
-    "haystack": "haystack",
-    "mteb": "mteb",
-    "sklearn": "sklearn",
     "ir_datasets": "ir",
     "ranx": "ir",
 }  # package -> the extra that brings it
