@@ -19,6 +19,10 @@ EXTRAS = {
     "lancedb": "lancedb",
     "ray": "ray",
     "lance": "ray",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "ir_datasets": "ir",
+    "ranx": "ir",
 }  # package -> the extra that brings it
 
 

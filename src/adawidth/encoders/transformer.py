@@ -72,6 +72,10 @@ class Transformer:
         )
         return np.asarray(vectors, np.float32).reshape(-1, self.width)
 
+    def modules(self) -> list[Any]:
+        """The modules of sentence-transformers that a text passes through, in order."""
+        return list(self._model)
+
 
 def _check_device(device: str) -> None:
     """Refuses a device that torch does not have here."""
