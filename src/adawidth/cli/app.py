@@ -79,11 +79,19 @@ def common(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)] = False,
 ) -> None:
     """Dense retrieval that evaluates only as many embedding coordinates as each query needs."""
-    notes = logging.StreamHandler(sys.stderr)
+    notes = _Notes()
     notes.setFormatter(_OneLine())
     logger = logging.getLogger("adawidth")
     logger.handlers = [notes]
     logger.setLevel(logging.INFO)
+
+
+class _Notes(logging.Handler):
+    """Writes to standard error as it is then: a progress bar takes its place, and shows lines above itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(self.format(record) + "\n")
+        sys.stderr.flush()
 
 
 class _OneLine(logging.Formatter):
