@@ -30,7 +30,7 @@ from adawidth.formats import write_qrels, write_vectors
 from adawidth.training import choose, refit
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(?P<skip><!-- not run -->\n)?^```(?P<kind>python|console)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 TAKES_LONG = ("adawidth demo",)  # tested in e2e/
@@ -79,7 +79,7 @@ def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_short_runs")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples_run(page: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workspace)
     namespace: dict[str, object] = {"__name__": "__example__"}
