@@ -6,24 +6,21 @@ python pgvector.py postgresql://user@host/database          (needs the extra pgv
 import sys
 
 from adawidth import AdaWidth, bundled, connect, load_dataset
-from adawidth.formats.documents import of_vectors
-from adawidth.model.collections import push
+from adawidth.cli.app import app
 
 
 def main(url: str) -> None:
     data = load_dataset(bundled.path())
-    model = AdaWidth.fit(data, recipe="pca", labels=False)
-    documents = data.documents.select(range(500))
-    titles = [str(name) for name in documents.ids]
-    push(model, of_vectors(documents, titles, metadata=[{"module": name.partition(".")[0]} for name in titles]), url, "docstrings")
+    AdaWidth.fit(data, recipe="pca", labels=False).save("docstrings.model", force=True)
+    push = f"push docstrings.model {bundled.path()} --to pgvector --url {url} --collection docstrings"  # as you would type it
+    app(push.split(), standalone_mode=False)
 
     index = connect(url, collection="docstrings")  # the model is in the database, too
-    print(f"{len(index)} documents in PostgreSQL")
-    (answer,) = index.search(documents.read(slice(7, 8)), k=3)
-    print("nearest to", documents.ids[7], "->", [hit.title for hit in answer])
-    module = str(documents.ids[7]).partition(".")[0]
-    (answer,) = index.search(documents.read(slice(7, 8)), k=3, where={"module": module})
-    print("in the same module ->", [hit.title for hit in answer], f"mean width {answer.mean_width:.0f}")
+    print(f"{len(index):,} documents in PostgreSQL")
+    hits = index.search(data.queries_of("test"), k=3)
+    for query, answer in zip(data.queries_of("test").ids[:3], hits, strict=False):
+        print(bundled.query_text_of(str(query)), "->", [hit.id for hit in answer])
+    print(f"read {hits.mean_width:.0f} of {index.width} coordinates per candidate")
 
 
 if __name__ == "__main__":
