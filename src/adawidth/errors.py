@@ -19,6 +19,10 @@ EXTRAS = {
     "lancedb": "lancedb",
     "ray": "ray",
     "lance": "ray",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "prometheus_client": "serve",
+    "httpx": "serve",
 }  # package -> the extra that brings it
 
 
@@ -44,6 +48,10 @@ class OptionError(AdaWidthError, ValueError):
 
 class ArtifactError(AdaWidthError):
     """A model or index folder that is missing, damaged, newer than this version, or does not fit."""
+
+
+class BusyError(ArtifactError):
+    """Another process, or another part of this one, is writing to the index: try again."""
 
 
 class UnknownOutcomeError(AdaWidthError):

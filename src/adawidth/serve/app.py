@@ -1,0 +1,80 @@
+"""The app: endpoints, guard, errors and page around a service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import FileResponse
+
+from .. import __version__
+from ..model import Index
+from . import problems
+from .guard import Guard, openapi_security
+from .routes import documents, feedback, index, search
+from .service import Service
+from .settings import Settings
+
+PAGE = Path(__file__).parent / "page"
+ABOUT = "Search that reads only as many coordinates as each query needs."
+FILES = {"/": "index.html", "/app.js": "app.js", "/style.css": "style.css"}
+
+
+def create_app(opened: Index, settings: Settings | None = None, reopen: Callable[[], Index] | None = None) -> FastAPI:
+    """The app that serves an open index. `reopen` opens it again, where another one may be put in its place."""
+    settings = Settings() if settings is None else settings
+    service = Service(opened, settings, reopen)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        watching = asyncio.create_task(service.watch())
+        yield
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+        await asyncio.to_thread(service.close)
+
+    app = FastAPI(title="AdaWidth", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = service
+    for part in (search, documents, feedback, index):
+        app.include_router(part.router)
+    for path, name in FILES.items():
+        app.add_api_route(path, _file(name), include_in_schema=False)
+    problems.install(app)
+    app.add_middleware(Guard, settings=settings)
+    app.openapi = lambda: _openapi(app, settings)  # type: ignore[method-assign]
+    return app
+
+
+def _file(name: str) -> Callable[[], FileResponse]:
+    def page() -> FileResponse:
+        return FileResponse(PAGE / name)
+
+    return page
+
+
+def _openapi(app: FastAPI, settings: Settings) -> dict[str, Any]:
+    """The document, with problems instead of FastAPI's own errors."""
+    if app.openapi_schema is None:
+        X
+        schemas = found["components"]["schemas"]
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        texts = {name: {"type": "string"} for name in ("type", "title", "detail", "code")}
+        schemas["Problem"] = {
+            "type": "object",
+            "properties": {**texts, "status": {"type": "integer"}},
+            "required": ["type", "title", "status", "detail", "code"],
+        }
+        if settings.key is not None:
+            found["components"]["securitySchemes"] = openapi_security()
+            for path, methods in found["paths"].items():
+                for method in methods.values():
+                    method |= {"security": [{"key": []}]} if path.startswith("/v1/") else {}
+        app.openapi_schema = found
+    return app.openapi_schema
