@@ -61,7 +61,7 @@ def _file(name: str) -> Callable[[], FileResponse]:
 def _openapi(app: FastAPI, settings: Settings) -> dict[str, Any]:
     """The document, with problems instead of FastAPI's own errors."""
     if app.openapi_schema is None:
-        X
+        found = get_openapi(title=app.title, version=app.version, routes=app.routes, description=ABOUT)
         schemas = found["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)

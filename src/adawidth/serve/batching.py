@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Generic, TypeVar
 
 Asked = TypeVar("Asked")
@@ -51,9 +52,9 @@ class Batcher(Generic[Asked, Answered]):
                 self._free -= 1
                 running = asyncio.get_running_loop().run_in_executor(self._pool, self._run, key, [asked for asked, _ in taken])
                 self._running.add(running)
-                running.add_done_callback(lambda done, taken=taken: self._finish(done, [future for _, future in taken]))
+                running.add_done_callback(partial(self._finish, [future for _, future in taken]))
 
-    def _finish(self, done: asyncio.Future[Sequence[Answered]], futures: Sequence[asyncio.Future[Answered]]) -> None:
+    def _finish(self, futures: Sequence[asyncio.Future[Answered]], done: asyncio.Future[Sequence[Answered]]) -> None:
         self._running.discard(done)
         self._free += 1
         error = done.exception()

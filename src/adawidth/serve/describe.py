@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SENTENCE = re.compile(r"(?<=[.!?])\s")
 SHORTEST, LONGEST = 12, 120  # characters of an example
+WORDS = 3  # of a title that is taken
 
 
 def facts(service: Service) -> dict[str, Any]:
@@ -88,7 +89,8 @@ def examples(index: Index, count: int) -> list[dict[str, Any]]:
     ids = list(islice(iter(index), 0, None, step))[: 4 * count]
     found: dict[str, Any] = {}
     for document in index.documents(ids) if ids else ():
-        text = " ".join((document.title or SENTENCE.split(document.text.strip(), maxsplit=1)[0]).split())
+        worded = document.title if len(document.title.split()) >= WORDS else SENTENCE.split(document.text.strip(), maxsplit=1)[0]
+        text = " ".join(worded.split())
         if SHORTEST <= len(text) <= LONGEST:
             found.setdefault(text, document.id)
     return [{"text": text, "document": name} for text, name in found.items()][:count]
