@@ -36,6 +36,7 @@ def serve(
         Path | None, typer.Option("--feedback", metavar="FILE", help="File for labels from users.  [default: INDEX.feedback.jsonl]")
     ] = None,
     rate: Annotated[float, typer.Option("--rate", metavar="N", min=0, help="Requests per second of one client; 0 for any number.")] = 1000,
+    log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, not only those that fail.")] = False,
     encoder: Annotated[
         str | None, typer.Option("--encoder", metavar="NAME", help="Where to find the index's encoder, if it was moved.")
     ] = None,
@@ -58,6 +59,7 @@ def serve(
         key=read_key(api_key_file),
         feedback=feedback_of(feedback),
         rate=rate,
+        log_requests=log_requests,
     )
     place = Place(None if path is None else str(path), engine, collection, encoder, trust_encoder)
     log.info(

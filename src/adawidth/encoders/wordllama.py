@@ -57,6 +57,10 @@ class WordLlama:
         sums = np.add.reduceat(self._table[flat], np.cumsum(counts) - counts, axis=0)  # (n, 256)
         return unit(sums / counts[:, None])
 
+    def tokens(self, texts: Sequence[str]) -> int:
+        """How many tokens these texts have."""
+        return sum(len(found.ids) for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False))
+
 
 def _package() -> Path:
     """The folder of the package, which must hold both files."""

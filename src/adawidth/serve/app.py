@@ -16,7 +16,7 @@ from .. import __version__
 from ..model import Index
 from . import problems
 from .guard import Guard, openapi_security
-from .routes import documents, feedback, index, search
+from .routes import documents, embeddings, feedback, index, operations, search
 from .service import Service
 from .settings import Settings
 
@@ -41,12 +41,12 @@ def create_app(opened: Index, settings: Settings | None = None, reopen: Callable
 
     app = FastAPI(title="AdaWidth", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
-    for part in (search, documents, feedback, index):
+    for part in (search, documents, embeddings, feedback, index, operations):
         app.include_router(part.router)
     for path, name in FILES.items():
         app.add_api_route(path, _file(name), include_in_schema=False)
     problems.install(app)
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Guard, settings=settings, metrics=service.stats.metrics)
     app.openapi = lambda: _openapi(app, settings)  # type: ignore[method-assign]
     return app
 

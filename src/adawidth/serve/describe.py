@@ -6,9 +6,12 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import __version__
 from ..model import AdaWidth, Index
 from ..model.card import describe
+from ..policies.taper import Taper
 
 if TYPE_CHECKING:
     from .service import Service
@@ -81,6 +84,16 @@ def card(model: AdaWidth) -> dict[str, Any]:
         "taper": curves,
         "card": describe(record, model.width, {name: task.record for name, task in model.tasks.items()}),
     }
+
+
+def expected_width(index: Index) -> float:
+    """The mean width that the default policy had on dev."""
+    taper, policy = index.model.policies.taper, index.model.policies.choose(coded=index.store.view.start)
+    if not isinstance(policy, Taper) or policy.start not in taper.starts:
+        return float(policy.reach)
+    curves = taper.curves[taper.starts.index(policy.start)]
+    curve = next((one for one in curves if one.k >= policy.k), curves[-1])
+    return float(curve.widths[-1] if np.isinf(policy.z) else np.interp(policy.z, curve.z[:-1], curve.widths[:-1]))
 
 
 def examples(index: Index, count: int) -> list[dict[str, Any]]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import logging
 import time
 from collections import OrderedDict
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .metrics import Metrics
 from .problems import Problem, response
 from .settings import Settings, is_loopback
 
+log = logging.getLogger("adawidth.serve")
+
 CLIENTS = 10_000  # whose rates are known
 PROTECTED = ("/v1/", "/metrics")
-BODY = (b"POST", b"PUT", b"PATCH")
+BODY = ("POST", "PUT", "PATCH", "DELETE")
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -54,8 +58,9 @@ class Rates:
 class Guard:
     """Middleware around the whole app."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self._app = app
+        self._metrics = metrics
         self._settings = settings
         self._key = None if settings.key is None else settings.key.encode()
         self._rates = Rates(settings.rate)
@@ -66,18 +71,31 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        began, status = time.perf_counter(), 500
+
         async def answer(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 message["headers"] = [*message.get("headers", ()), *RAW_HEADERS]
             await send(message)
 
         try:
             self._check(scope)
-            taken = self._limited(receive) if scope["method"].encode() in BODY else receive
+            await self._app(scope, self._limited(receive) if scope["method"] in BODY else receive, answer)
         except Problem as problem:
             await response(problem.code, problem.detail)(scope, receive, answer)
-            return
-        await self._app(scope, taken, answer)
+        finally:
+            self._note(scope, status, time.perf_counter() - began)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = scope.get("route")
+        self._metrics.requested(getattr(route, "path", "unknown"), status, seconds)
+        level = logging.DEBUG if status < 400 else logging.INFO
+        if log.isEnabledFor(level):
+            client = scope["client"][0] if scope.get("client") else ""
+            more = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 6), "client": client}
+            log.log(level, "request", extra=more)
 
     def _check(self, scope: Scope) -> None:
         headers = dict(scope["headers"])

@@ -6,10 +6,12 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import OptionError, need
 from ..threads import cpus
+from .logs import to_stderr
 from .settings import KEY, Settings
 
 PLACE, SETTINGS = "ADAWIDTH_SERVE_PLACE", "ADAWIDTH_SERVE_SETTINGS"  # environment of worker processes
@@ -52,6 +54,7 @@ def serve(place: Place, settings: Settings) -> None:
         "date_header": False,
         "limit_concurrency": 2_048,
     }
+    to_stderr(settings.log_requests)
     if settings.workers == 1:
         from .app import create_app
 
@@ -61,7 +64,9 @@ def serve(place: Place, settings: Settings) -> None:
     os.environ[PLACE], os.environ[SETTINGS] = json.dumps(vars(place)), json.dumps(settings.to_json())
     if settings.key is not None:
         os.environ[KEY] = settings.key
-    uvicorn.run("adawidth.serve.run:worker", factory=True, workers=settings.workers, **options)
+    with TemporaryDirectory(prefix="adawidth-metrics-") as shared:
+        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", shared)  # where the workers' counts are added up
+        uvicorn.run("adawidth.serve.run:worker", factory=True, workers=settings.workers, **options)
 
 
 def worker() -> Any:
@@ -70,6 +75,7 @@ def worker() -> Any:
 
     place = Place(**json.loads(os.environ[PLACE]))
     settings = Settings(**json.loads(os.environ[SETTINGS]), key=os.environ.get(KEY))
+    to_stderr(settings.log_requests)
     return create_app(place.open(), settings, place.open)
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_v
 DocumentId = StrictStr | Annotated[StrictInt, Field(ge=0, le=2**62)]
 Vector = Annotated[list[float], Field(min_length=1, max_length=65_536)]
 Text = Annotated[StrictStr, Field(min_length=1)]
+Base64 = Annotated[StrictStr, Field(min_length=4, pattern=r"^[A-Za-z0-9+/]+={0,2}$", json_schema_extra={"contentEncoding": "base64"})]
 
 
 class Asked(BaseModel):
@@ -21,7 +22,9 @@ class SearchRequest(Asked):
     """Queries, as text or as vectors of the index's encoder, and how to answer them."""
 
     text: Text | Annotated[list[Text], Field(min_length=1)] | None = Field(None, examples=["how do I count elements"])
-    vector: Vector | Annotated[list[Vector], Field(min_length=1)] | None = None
+    vector: Vector | Annotated[list[Vector], Field(min_length=1)] | Base64 | None = Field(
+        None, description="A vector, a list of vectors, or the base64 of them as little-endian float32, one after the other."
+    )
     k: int = Field(10, ge=1, description="Documents to find for each query.")
     policy: Literal["taper", "router", "paper-router", "fixed", "certify"] | None = None
     budget: float | None = Field(None, gt=0, description="Largest mean width.")
@@ -33,6 +36,9 @@ class SearchRequest(Asked):
     filter: StrictStr | dict[str, Any] | None = Field(None, examples=["lang = 'en' AND year >= 2020"])
     offset: int = Field(0, ge=0)
     min_score: float | None = None
+    fields: list[Literal["title", "text", "metadata"]] = Field(
+        ["title", "text", "metadata"], description="What to tell of each document besides id and score."
+    )
     explain: bool = Field(False, description="Tell how each query was answered; slower.")
 
     @model_validator(mode="after")
@@ -286,3 +292,45 @@ class StatsResponse(BaseModel):
     batches: int
     mean_width: float | None
     recent: list[QueryStats]
+
+
+class EmbeddingsRequest(BaseModel):
+    """As OpenAI's API has it."""
+
+    input: Text | Annotated[list[Text], Field(min_length=1)] | list[int] | list[list[int]] = Field(
+        description="Texts. Tokens are refused: encoders have their own.", examples=["how do I count elements"]
+    )
+    model: Text = Field(description="The encoder's name, or adawidth; with :query after it for queries.", examples=["adawidth"])
+    dimensions: int | None = Field(None, ge=1, description="Coordinates to keep; all of them without any.")
+    encoding_format: Literal["float", "base64"] = "float"
+    user: StrictStr | None = None
+
+
+class Embedding(BaseModel):
+    """One text's vector."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class Usage(BaseModel):
+    """Tokens that were read."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingsResponse(BaseModel):
+    """One vector per text, in their order."""
+
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: Usage
+
+
+class HealthResponse(BaseModel):
+    """How the service is."""
+
+    status: str

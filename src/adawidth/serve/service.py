@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..errors import AdaWidthError, ArtifactError, BusyError
-from ..hits import Hits
 from ..model import Index
 from ..types import F32
+from .answers import rendered
 from .batching import Batcher
 from .feedback import Feedback
 from .planner import Planner
@@ -41,6 +41,7 @@ class Options:
     given: tuple[tuple[str, Any], ...]
     where: str | None = None  # a filter: its text, or JSON
     as_json: bool = False
+    fields: tuple[str, ...] = ()  # to tell of each document
 
     def to_dict(self) -> dict[str, Any]:
         """As Index.search takes them."""
@@ -76,7 +77,7 @@ class Service:
         self._reopen = reopen
         self._encoding = threading.Lock()
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="write")
-        self._reading = ThreadPoolExecutor(2, thread_name_prefix="read")
+        self._reading = ThreadPoolExecutor(4, thread_name_prefix="read")
         self._searches: Batcher[Part, Searched] = Batcher("search", self._answer, settings.threads, settings.largest_batch)
         self._texts: Batcher[Sequence[str], F32] = Batcher("encode", self._encode, 1, settings.largest_batch)
 
@@ -88,13 +89,26 @@ class Service:
     async def search(self, vectors: F32, names: Sequence[str] | None, options: Options, explain: bool) -> Searched:
         """Answers to queries of unit length; those of several requests with the same options are found by one scan."""
         part = Part(vectors, time.perf_counter())
-        found = await (self._explained(part, options.to_dict()) if explain else self._searches.ask(options, part))
+        found = await (self.read(self._explain, part, options) if explain else self._searches.ask(options, part))
         for place, result in enumerate(found.results):
             result["query"] = place if names is None else names[place]
         return found
 
-    async def _explained(self, part: Part, options: dict[str, Any]) -> Searched:
-        return await self.read(self._explain, part, options)
+    @property
+    def encoder_names(self) -> list[str]:
+        """What /v1/embeddings takes as a model: the encoder's name as recorded, its last part, and `adawidth`."""
+        recorded = str(self.index.model.record.encoding.get("encoder") or self.index.model.record.encoder or "")
+        return list(dict.fromkeys(name for name in ("adawidth", recorded, recorded.rpartition("/")[2]) if name))
+
+    def trouble(self) -> str | None:
+        """Why the index can't be searched now; None where it can."""
+        if not self.ready:
+            return "the service is shutting down"
+        try:
+            self.index.facts()
+        except AdaWidthError as error:
+            return str(error)
+        return None
 
     async def read(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Something that only reads, off the event loop."""
@@ -151,32 +165,32 @@ class Service:
                 vectors = self.index.encoder.encode(texts, "query" if role == "query" else "document")
             except (AdaWidthError, ImportError) as error:
                 raise Problem("no_encoder", f"{error}") from error
-        self.stats.staged("encode", time.perf_counter() - began)
+        self.stats.metrics.staged({"encode": time.perf_counter() - began})
         return np.split(np.asarray(vectors, np.float32), np.cumsum([len(part) for part in parts])[:-1])
 
     def _answer(self, options: Hashable, parts: Sequence[Part]) -> list[Searched]:
-        began = time.perf_counter()
+        """Answers to several requests, by one scan."""
         assert isinstance(options, Options)
-        asked = options.to_dict()
+        began, asked = time.perf_counter(), options.to_dict()
         vectors = parts[0].vectors if len(parts) == 1 else np.concatenate([part.vectors for part in parts])
         hits = self.index.search(vectors, **asked)
-        ended = time.perf_counter()
-        answers, first = [], 0
+        spent = time.perf_counter() - began
+        results, answers, first = rendered(hits, options.fields), [], 0
         for part in parts:
-            own = hits[first : first + len(part.vectors)]
-            first += len(part.vectors)
-            seconds = {"wait": began - part.since, "search": ended - began}
-            answers.append(Searched([_plain(own, place) for place in range(len(own))], seconds))
-            self.stats.searched(own, asked, seconds, None)
-        self.stats.batched(ended - began)
+            own = slice(first, first + len(part.vectors))
+            first = own.stop
+            answers.append(Searched(results[own], {"wait": began - part.since, "search": spent}))
+            self.stats.searched(hits[own], asked, answers[-1].seconds, None)
+        self.stats.batched(len(vectors))
         return answers
 
-    def _explain(self, part: Part, options: dict[str, Any]) -> Searched:
-        began = time.perf_counter()
-        hits, trace = explained(self.index, part.vectors, **options)
+    def _explain(self, part: Part, options: Options) -> Searched:
+        """Answers to one request, with how they came about."""
+        began, asked = time.perf_counter(), options.to_dict()
+        hits, trace = explained(self.index, part.vectors, **asked)
         seconds = {"wait": began - part.since, "search": time.perf_counter() - began}
-        results = [{**_plain(hits, place), "explain": trace.to_json(place)} for place in range(len(hits))]
-        self.stats.searched(hits, options, seconds, trace)
+        results = [{**one, "explain": trace.to_json(place)} for place, one in enumerate(rendered(hits, options.fields))]
+        self.stats.searched(hits, asked, seconds, trace)
         return Searched(results, seconds)
 
 
@@ -185,8 +199,3 @@ def _feedback_file(index: Index, settings: Settings) -> Path | None:
     if settings.feedback is not None:
         return Path(settings.feedback)
     return None if index.path is None else index.path.with_name(f"{index.path.name}.feedback.jsonl")
-
-
-def _plain(hits: Hits, place: int) -> dict[str, Any]:
-    answer = hits[place]
-    return {"query": place, "mean_width": answer.mean_width, "hits": [hit.to_dict() for hit in answer]}

@@ -24,6 +24,7 @@ class Settings:
     threads: int = 1  # scans at a time in each worker
     key: str | None = field(default=None, repr=False)
     feedback: str | None = None  # file that labels are added to
+    log_requests: bool = False  # each of them, not only those that fail
     rate: float = 1_000.0  # requests per second of one client; 0: any number
     largest_body: int = 16_000_000  # bytes
     largest_batch: int = 256  # queries, documents or texts in a request

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..hits import Hits
+from .metrics import Metrics
 from .trace import Trace
 
 RECENT = 1_000  # queries
@@ -18,6 +19,7 @@ class Stats:
     """Of one worker since it started. Threads add to it."""
 
     def __init__(self) -> None:
+        self.metrics = Metrics()
         self._began = time.monotonic()
         self._lock = threading.Lock()
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
@@ -27,28 +29,27 @@ class Stats:
     def searched(self, hits: Hits, options: Mapping[str, Any], seconds: Mapping[str, float], trace: Trace | None) -> None:
         """Counts the queries of one request."""
         now, fixed = time.time(), options.get("width")
+        policy = options.get("policy") or ("fixed" if fixed is not None else "taper")
+        spent = dict(seconds) if trace is None else {**seconds, **trace.seconds()}
+        ends = [trace.end_width(place) if trace else fixed if isinstance(fixed, int) else None for place in range(len(hits))]
         read = hits.read.bytes.tolist() if hits.read is not None else [0] * len(hits)
-        entries = []
-        for place, (width, size) in enumerate(zip(hits.widths.tolist(), read, strict=True)):
-            way = None if trace is None else trace.to_json(place)
-            spent = dict(seconds) if way is None else {**seconds, **way["seconds"]}
-            end = way["end_width"] if way is not None else fixed if isinstance(fixed, int) else None
-            policy = options.get("policy") or ("fixed" if fixed is not None else "taper")
-            entries.append(
-                {"time": now, "policy": policy, "k": options["k"], "mean_width": width, "end_width": end, "bytes": size, "seconds": spent}
-            )
+        common = {"time": now, "policy": policy, "k": options["k"], "seconds": spent}
+        entries = [
+            {**common, "mean_width": width, "end_width": end, "bytes": size}
+            for width, end, size in zip(hits.widths.tolist(), ends, read, strict=True)
+        ]
         with self._lock:
             self._recent.extend(entries)
             self.queries += len(entries)
             self.width_total += float(hits.widths.sum())
+        self.metrics.searched(hits, policy, options.get("budget"))
+        self.metrics.staged(spent)
 
-    def batched(self, seconds: float) -> None:
+    def batched(self, queries: int) -> None:
         """Counts a scan."""
         with self._lock:
             self.batches += 1
-
-    def staged(self, stage: str, seconds: float) -> None:
-        """Counts a stage other than the search."""
+        self.metrics.batched(queries)
 
     def to_json(self, last: int) -> dict[str, Any]:
         """As /v1/stats gives it."""

@@ -72,7 +72,7 @@ class Trace:
                 "settled_width": 0,
                 "mean_width": 0.0,
                 "bytes": 0,
-                "seconds": self._seconds(),
+                "seconds": self.seconds(),
             }
         scores = self.scores[query]
         curve = np.sort(scores[np.isfinite(scores)])[::-1][:LONGEST_CURVE]
@@ -86,7 +86,7 @@ class Trace:
             "settled_width": next((step["width"] for step in steps if step["survivors"] <= self.k), steps[-1]["width"]),
             "mean_width": steps[-1]["coordinates"] / size,
             "bytes": steps[-1]["bytes"],
-            "seconds": self._seconds(),
+            "seconds": self.seconds(),
         }
 
     def _frame(self) -> dict[str, Any]:
@@ -111,7 +111,11 @@ class Trace:
                     "bytes": int(noted.bytes[query]),
                 }
 
-    def _seconds(self) -> dict[str, float]:
+    def end_width(self, query: int) -> int:
+        """The widest that was read for a query; 0 where nothing was searched."""
+        return int(self.steps[-1].widths[query]) if self.steps else 0
+
+    def seconds(self) -> dict[str, float]:
         """Of the batch: the scan ends when the policy is first asked."""
         scanned = self.steps[0].at if self.steps else self.ended
         return {"scan": scanned - self.began, "rescoring": self.ended - scanned}
