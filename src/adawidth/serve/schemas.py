@@ -107,7 +107,7 @@ class GivenDocument(Asked):
     id: DocumentId | None = Field(None, description="May be left out where the documents of the index are numbered.", examples=["d7"])
     title: StrictStr = ""
     text: StrictStr = ""
-    vector: Vector | None = None
+    vector: Vector | Base64 | None = Field(None, description="A vector, or the base64 of it as little-endian float32.")
     metadata: dict[str, Any] = {}
 
 
@@ -118,17 +118,23 @@ class DocumentsRequest(Asked):
     mode: Literal["update", "add"] = Field("update", description="update replaces documents of the same ids; add refuses them.")
 
 
-class IdsRequest(Asked):
+class FetchRequest(Asked):
     """Documents by their ids."""
 
     ids: list[DocumentId] = Field(min_length=1)
     vectors: bool = Field(False, description="Their stored vectors too: rotated and cut.")
 
 
-class RemoveRequest(Asked):
-    """Documents to remove, all or none."""
+class IdsRequest(Asked):
+    """Documents by their ids."""
 
     ids: list[DocumentId] = Field(min_length=1)
+
+
+class KnownResponse(BaseModel):
+    """For each id, whether there is such a document."""
+
+    known: list[bool]
 
 
 class WrittenResponse(BaseModel):
