@@ -39,6 +39,8 @@ async def search(asked: SearchRequest, service: Serving) -> Response:
 
 def _check(asked: SearchRequest, texts: list[str] | None, service: Service) -> None:
     settings = service.settings
+    if (texts is None) == (asked.vector is None):
+        raise Problem("invalid_option", "give either text or vector")
     at_most("k", asked.k, settings.largest_k)
     at_most("shortlist", asked.shortlist, settings.largest_shortlist)
     at_most("offset", asked.offset, settings.largest_shortlist)

@@ -30,7 +30,8 @@ def answer(content: Any) -> Response:
 def problems(*codes: str) -> dict[int | str, dict[str, Any]]:
     """Which problems an endpoint may answer with, for OpenAPI."""
     listed: dict[int | str, dict[str, Any]] = {}
-    for code in (*codes, "unauthorized", "rate_limited", "bad_request"):
+    unusable = ("invalid_option",) if "invalid_request" in codes else ()
+    for code in ("bad_request", *codes, *unusable, "unauthorized", "rate_limited"):
         status, title = TITLES[code]
         listed[status] = {"description": title, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     return listed
