@@ -11,7 +11,25 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import EXTRAS, AdaWidthError, OptionalDependencyError
-from . import compare, demo, encode, evaluate, export, fit, index, info, push, quickstart, refit, report, reproduce, rotate, search, width
+from . import (
+    compare,
+    demo,
+    encode,
+    evaluate,
+    export,
+    fit,
+    index,
+    info,
+    push,
+    quickstart,
+    refit,
+    report,
+    reproduce,
+    rotate,
+    search,
+    serve,
+    width,
+)
 from .help import Command
 
 
@@ -64,6 +82,7 @@ for module in (
     push,
     export,
     search,
+    serve,
     width,
     reproduce,
     report,
