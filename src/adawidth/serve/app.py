@@ -6,22 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse
 
 from .. import __version__
 from ..model import Index
 from . import problems
-from .guard import Guard, openapi_security
+from .guard import Guard
+from .openapi import described
 from .routes import documents, embeddings, feedback, index, operations, search, vectors
 from .service import Service
 from .settings import Settings
 
 PAGE = Path(__file__).parent / "page"
-ABOUT = "Search that reads only as many coordinates as each query needs."
 FRONT = "index.html"
 
 
@@ -47,7 +45,7 @@ def create_app(opened: Index, settings: Settings | None = None, reopen: Callable
         app.add_api_route(f"/{file.name if file.name != FRONT else ''}", _file(file.name), include_in_schema=False)
     problems.install(app)
     app.add_middleware(Guard, settings=settings, metrics=service.stats.metrics)
-    app.openapi = lambda: _openapi(app, settings)  # type: ignore[method-assign]
+    app.openapi = lambda: described(app, opened.model.width, settings.key is not None)  # type: ignore[method-assign]
     return app
 
 
@@ -56,25 +54,3 @@ def _file(name: str) -> Callable[[], FileResponse]:
         return FileResponse(PAGE / name)
 
     return page
-
-
-def _openapi(app: FastAPI, settings: Settings) -> dict[str, Any]:
-    """The document, with problems instead of FastAPI's own errors."""
-    if app.openapi_schema is None:
-        found = get_openapi(title=app.title, version=app.version, routes=app.routes, description=ABOUT)
-        schemas = found["components"]["schemas"]
-        for name in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(name, None)
-        texts = {name: {"type": "string"} for name in ("type", "title", "detail", "code")}
-        schemas["Problem"] = {
-            "type": "object",
-            "properties": {**texts, "status": {"type": "integer"}},
-            "required": ["type", "title", "status", "detail", "code"],
-        }
-        if settings.key is not None:
-            found["components"]["securitySchemes"] = openapi_security()
-            for path, methods in found["paths"].items():
-                for method in methods.values():
-                    method |= {"security": [{"key": []}]} if path.startswith("/v1/") else {}
-        app.openapi_schema = found
-    return app.openapi_schema

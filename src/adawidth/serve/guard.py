@@ -8,7 +8,6 @@ import ipaddress
 import logging
 import time
 from collections import OrderedDict
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -143,8 +142,3 @@ def _is_local(host: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def openapi_security() -> dict[str, Any]:
-    """How OpenAPI says that a key is needed."""
-    return {"key": {"type": "http", "scheme": "bearer"}}

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from ..errors import (
     AdaWidthError,
@@ -38,7 +39,7 @@ TITLES = {
     "id_exists": (409, "A document of this id exists"),
     "too_large": (413, "The request is too large"),
     "unsupported_media_type": (415, "The body must be JSON"),
-    "invalid_request": (422, "The request does not fit its schema"),
+    "invalid_request": (400, "The request does not fit its schema"),
     "invalid_option": (422, "An option is out of its range"),
     "invalid_data": (422, "The data can't be used as they are"),
     "no_encoder": (422, "There is no encoder for texts"),
@@ -115,11 +116,18 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
         code = BY_STATUS.get(error.status_code, "bad_request" if error.status_code < 500 else "internal_error")
-        return response(code, str(error.detail), None, error.headers)
+        headers = {"Allow": _methods(request)} if code == "method_not_allowed" else error.headers
+        return response(code, str(error.detail), None, headers)
 
     @app.exception_handler(Exception)
     async def _unknown(request: Request, error: Exception) -> Response:
         return response("internal_error", "the service's log says what went wrong")
+
+
+def _methods(request: Request) -> str:
+    """The methods of every endpoint at this path."""
+    matching = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", None) or ()}))
 
 
 def _openai(request: Request, detail: str, code: str) -> dict[str, Any]:

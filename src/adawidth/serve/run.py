@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import OptionError, need
 from ..threads import cpus
 from .logs import to_stderr
 from .settings import KEY, Settings
 
+if TYPE_CHECKING:
+    from ..model import Index
+
 PLACE, SETTINGS = "ADAWIDTH_SERVE_PLACE", "ADAWIDTH_SERVE_SETTINGS"  # environment of worker processes
+OPTIONS: dict[str, Any] = {  # of uvicorn
+    "access_log": False,
+    "log_config": None,
+    "server_header": False,
+    "date_header": False,
+    "limit_concurrency": 2_048,
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class Place:
     encoder: str | None = None
     trust_encoder: bool = False
 
-    def open(self) -> Any:
+    def open(self) -> Index:
         """The index there."""
         from ..model import connect, open_index
 
@@ -44,16 +56,8 @@ def serve(place: Place, settings: Settings) -> None:
     need("fastapi", "uvicorn", "prometheus_client")
     import uvicorn
 
-    options: dict[str, Any] = {
-        "host": settings.host,
-        "port": settings.port,
-        "timeout_graceful_shutdown": settings.drain_seconds,
-        "access_log": False,
-        "log_config": None,
-        "server_header": False,
-        "date_header": False,
-        "limit_concurrency": 2_048,
-    }
+    drain = settings.drain_seconds
+    options: dict[str, Any] = {**OPTIONS, "host": settings.host, "port": settings.port, "timeout_graceful_shutdown": drain}
     to_stderr(settings.log_requests)
     if settings.workers == 1:
         from .app import create_app
@@ -77,6 +81,40 @@ def worker() -> Any:
     settings = Settings(**json.loads(os.environ[SETTINGS]), key=os.environ.get(KEY))
     to_stderr(settings.log_requests)
     return create_app(place.open(), settings, place.open)
+
+
+class Running:
+    """A service in a thread of this process, for notebooks and tests; `with` closes it."""
+
+    def __init__(self, app: Any, host: str) -> None:
+        import uvicorn
+
+        self._socket = socket.create_server((host, 0), family=socket.AF_INET)
+        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
+        self._server = uvicorn.Server(uvicorn.Config(app, **OPTIONS))
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True, name="serve")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Finishes running requests, and closes the index."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def running(index: Index, **settings: Any) -> Running:
+    """Serves an open index on a free port of this machine, in a thread. The socket listens already when this returns."""
+    need("fastapi", "uvicorn", "prometheus_client")
+    from .app import create_app
+
+    chosen = Settings(**settings)
+    return Running(create_app(index, chosen), chosen.host)
 
 
 def threads_for(workers: int) -> int:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
-DocumentId = StrictStr | Annotated[StrictInt, Field(ge=0, le=2**62)]
+
+def _whole(value: Any) -> Any:
+    """3.0 as 3, as JSON Schema has it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[StrictInt, BeforeValidator(_whole)]
+FromZero = Annotated[StrictInt, Field(ge=0), BeforeValidator(_whole)]
+FromOne = Annotated[StrictInt, Field(ge=1), BeforeValidator(_whole)]
+DocumentId = StrictStr | Annotated[StrictInt, Field(ge=0, le=2**53 - 1), BeforeValidator(_whole)]
 Vector = Annotated[list[float], Field(min_length=1, max_length=65_536)]
 Text = Annotated[StrictStr, Field(min_length=1)]
 Base64 = Annotated[StrictStr, Field(min_length=4, pattern=r"^[A-Za-z0-9+/]+={0,2}$", json_schema_extra={"contentEncoding": "base64"})]
@@ -15,7 +24,7 @@ Base64 = Annotated[StrictStr, Field(min_length=4, pattern=r"^[A-Za-z0-9+/]+={0,2
 class Asked(BaseModel):
     """A request: unknown fields are refused, so that a typing error is noticed."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SearchRequest(Asked):
@@ -25,27 +34,21 @@ class SearchRequest(Asked):
     vector: Vector | Annotated[list[Vector], Field(min_length=1)] | Base64 | None = Field(
         None, description="A vector, a list of vectors, or the base64 of them as little-endian float32, one after the other."
     )
-    k: int = Field(10, ge=1, description="Documents to find for each query.")
+    k: FromOne = Field(10, description="Documents to find for each query.")
     policy: Literal["taper", "router", "paper-router", "fixed", "certify"] | None = None
     budget: float | None = Field(None, gt=0, description="Largest mean width.")
     quality: float | None = Field(None, gt=0, le=1, description="Share of the target width's quality to keep; .99 without any.")
-    width: Annotated[int, Field(ge=1)] | Literal["full"] | None = Field(None, description="One width for all queries.")
-    start: int | None = Field(None, ge=1, description="Start width.")
-    shortlist: int = Field(500, ge=1)
+    width: FromOne | Literal["full"] | None = Field(None, description="One width for all queries.")
+    start: FromOne | None = Field(None, description="Start width.")
+    shortlist: FromOne = 500
     task: Text | None = None
     filter: StrictStr | dict[str, Any] | None = Field(None, examples=["lang = 'en' AND year >= 2020"])
-    offset: int = Field(0, ge=0)
+    offset: FromZero = 0
     min_score: float | None = None
     fields: list[Literal["title", "text", "metadata"]] = Field(
         ["title", "text", "metadata"], description="What to tell of each document besides id and score."
     )
     explain: bool = Field(False, description="Tell how each query was answered; slower.")
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> SearchRequest:
-        if (self.text is None) == (self.vector is None):
-            raise ValueError("give either text or vector")
-        return self
 
 
 class FoundHit(BaseModel):
@@ -107,7 +110,7 @@ class GivenDocument(Asked):
     id: DocumentId | None = Field(None, description="May be left out where the documents of the index are numbered.", examples=["d7"])
     title: StrictStr = ""
     text: StrictStr = ""
-    vector: Vector | None = None
+    vector: Vector | Base64 | None = Field(None, description="A vector, or the base64 of it as little-endian float32.")
     metadata: dict[str, Any] = {}
 
 
@@ -118,17 +121,23 @@ class DocumentsRequest(Asked):
     mode: Literal["update", "add"] = Field("update", description="update replaces documents of the same ids; add refuses them.")
 
 
-class IdsRequest(Asked):
+class FetchRequest(Asked):
     """Documents by their ids."""
 
     ids: list[DocumentId] = Field(min_length=1)
     vectors: bool = Field(False, description="Their stored vectors too: rotated and cut.")
 
 
-class RemoveRequest(Asked):
-    """Documents to remove, all or none."""
+class IdsRequest(Asked):
+    """Documents by their ids."""
 
     ids: list[DocumentId] = Field(min_length=1)
+
+
+class KnownResponse(BaseModel):
+    """For each id, whether there is such a document."""
+
+    known: list[bool]
 
 
 class WrittenResponse(BaseModel):
@@ -262,7 +271,7 @@ class WidthResponse(BaseModel):
     k: int
     quantile: float
     width: int | None
-    interval: tuple[int, int] | None
+    interval: Annotated[list[int], Field(min_length=2, max_length=2)] | None
     extrapolated: bool
     reason: str | None
     bytes_per_document: int | None
@@ -297,11 +306,13 @@ class StatsResponse(BaseModel):
 class EmbeddingsRequest(BaseModel):
     """As OpenAI's API has it."""
 
-    input: Text | Annotated[list[Text], Field(min_length=1)] | list[int] | list[list[int]] = Field(
+    model_config = ConfigDict(strict=True)
+
+    input: Text | Annotated[list[Text], Field(min_length=1)] | list[Whole] | list[list[Whole]] = Field(
         description="Texts. Tokens are refused: encoders have their own.", examples=["how do I count elements"]
     )
     model: Text = Field(description="The encoder's name, or adawidth; with :query after it for queries.", examples=["adawidth"])
-    dimensions: int | None = Field(None, ge=1, description="Coordinates to keep; all of them without any.")
+    dimensions: FromOne | None = Field(None, description="Coordinates to keep; all of them without any.")
     encoding_format: Literal["float", "base64"] = "float"
     user: StrictStr | None = None
 

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import OptionError
 
 KEY = "ADAWIDTH_API_KEY"  # environment variable
+LARGEST_BATCH = 256
 SHORTEST_KEY = 16  # characters
 
 
@@ -27,7 +28,7 @@ class Settings:
     log_requests: bool = False  # each of them, not only those that fail
     rate: float = 1_000.0  # requests per second of one client; 0: any number
     largest_body: int = 16_000_000  # bytes
-    largest_batch: int = 256  # queries, documents or texts in a request
+    largest_batch: int = LARGEST_BATCH  # queries, documents or texts in a request
     largest_k: int = 1_000
     largest_shortlist: int = 10_000
     longest_filter: int = 2_000  # characters

@@ -10,20 +10,22 @@ from fastapi import APIRouter, Query, Response
 
 from ...data import Document
 from ...errors import DataError
+from ...model import Index
 from ...types import Id
 from ..problems import Problem
 from ..schemas import (
     DocumentsRequest,
     DocumentsResponse,
+    FetchRequest,
     GivenDocument,
     IdsRequest,
+    KnownResponse,
     RemovedResponse,
-    RemoveRequest,
     StoredDocument,
     WrittenResponse,
 )
 from ..service import Service
-from .shared import Serving, answer, at_most, problems
+from .shared import Serving, answer, at_most, numbers, problems
 
 router = APIRouter(tags=["documents"])
 
@@ -78,11 +80,23 @@ async def get(id: str, service: Serving) -> Response:
 
 
 @router.post("/v1/documents:fetch", response_model=DocumentsResponse, responses=problems("document_not_found", "invalid_request"))
-async def fetch(asked: IdsRequest, service: Serving) -> Response:
+async def fetch(asked: FetchRequest, service: Serving) -> Response:
     """What is known of several documents, and on demand their stored vectors."""
     at_most("the number of ids", len(asked.ids), service.settings.largest_batch)
     found = await service.read(_fetch, service, asked.ids, asked.vectors)
     return answer({"documents": found, "total": len(service.index)})
+
+
+@router.post("/v1/documents:known", response_model=KnownResponse, responses=problems("invalid_request"))
+async def known(asked: IdsRequest, service: Serving) -> Response:
+    """Which of these documents there are."""
+    at_most("the number of ids", len(asked.ids), service.settings.largest_batch)
+
+    def look() -> list[bool]:
+        service.refresh()
+        return [name in service.index for name in asked.ids]
+
+    return answer({"known": await service.read(look)})
 
 
 @router.delete(
@@ -98,7 +112,7 @@ async def delete(id: str, service: Serving) -> Response:
 @router.post(
     "/v1/documents:remove", response_model=RemovedResponse, responses=problems("document_not_found", "invalid_request", "read_only", "busy")
 )
-async def remove(asked: RemoveRequest, service: Serving) -> Response:
+async def remove(asked: IdsRequest, service: Serving) -> Response:
     """Removes several documents, all or none."""
     at_most("the number of ids", len(asked.ids), service.settings.largest_batch)
     return answer(await service.write(_remove, service, asked.ids))
@@ -125,15 +139,15 @@ async def _vectors(given: list[GivenDocument], service: Service) -> Any:
         at_most("the length of a text", len(given[place].text), service.settings.longest_text)
         if not given[place].text.strip():
             raise Problem("invalid_data", f"document {given[place].id!r} has neither a vector nor a text: give one of them")
-    wrong = next((one for one in given if one.vector is not None and len(one.vector) != width), None)
-    if wrong is not None and wrong.vector is not None:
-        raise Problem("invalid_data", f"document {wrong.id!r}: its vector is {len(wrong.vector)} wide, the index {width}")
     values = np.zeros((len(given), width), np.float32)
     for place, one in enumerate(given):
         if one.vector is not None:
-            values[place] = one.vector
+            found = numbers(one.vector, width)
+            if found.size != width:
+                raise Problem("invalid_data", f"document {one.id!r}: its vector is {found.size} wide, the index {width}")
+            values[place] = found.reshape(width)
     if without:
-        values[without], _ = await service.encode([f"{given[place].title} {given[place].text}".strip() for place in without], "document")
+        values[without], _ = await service.encode([given[place].text for place in without], "document")
     return values
 
 
@@ -153,12 +167,12 @@ def _remove(service: Service, ids: list[Id]) -> dict[str, int]:
         raise Problem("document_not_found", str(error)) from None
 
 
-def _having(service: Service, ids: list[Id]) -> Any:
+def _having(service: Service, ids: list[Id]) -> Index:
     """The index, at a commit that has these documents."""
-    for looks_again in (True, False):
-        missing = next((name for name in ids if name not in service.index), None)
-        if missing is None:
-            return service.index
-        if looks_again:
-            service.refresh()  # another worker may just have written it
-    raise Problem("document_not_found", f"there is no document {missing!r}")
+    missing = [name for name in ids if name not in service.index]
+    if missing:
+        service.refresh()  # another worker may just have written them
+        missing = [name for name in ids if name not in service.index]
+    if missing:
+        raise Problem("document_not_found", f"there is no document {missing[0]!r}; {len(missing)} of {len(ids)} ids are not in the index")
+    return service.index

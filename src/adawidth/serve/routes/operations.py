@@ -26,7 +26,7 @@ async def ready(service: Serving) -> Response:
     return answer({"status": "ready"})
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()})
 async def metrics(service: Serving) -> Response:
     """Counts and times in Prometheus' format, of all workers."""
     content, media_type = await service.read(service.stats.metrics.exposed, service.index)

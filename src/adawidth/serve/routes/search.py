@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from typing import Any
 
-import numpy as np
 from fastapi import APIRouter, Response
 
 from ...data import as_queries
-from ...types import F32
 from ..problems import Problem
 from ..schemas import SearchRequest, SearchResponse
 from ..service import Options, Service
-from .shared import Serving, answer, at_most, problems
+from .shared import Serving, answer, at_most, numbers, problems
 
 router = APIRouter(tags=["search"])
 
@@ -32,7 +28,7 @@ async def search(asked: SearchRequest, service: Serving) -> Response:
     if texts is not None:
         vectors, spent["encode"] = await service.encode(texts, "query")
     else:
-        vectors = _vectors(asked.vector, service.index.model.width)
+        vectors = numbers(asked.vector, service.index.model.width)
     queries = as_queries(vectors, service.index.model.width)
     at_most("the number of queries", len(queries), EXPLAINED if asked.explain else service.settings.largest_batch)
     found = await service.search(queries, texts, _options(asked), asked.explain)
@@ -41,24 +37,10 @@ async def search(asked: SearchRequest, service: Serving) -> Response:
     return answer({"results": found.results, "seconds": spent | found.seconds})
 
 
-def _vectors(given: str | list[Any] | None, width: int) -> F32:
-    """Query vectors from lists of numbers, or from base64. (n, D)"""
-    if not isinstance(given, str):
-        try:
-            return np.asarray(given, np.float32)
-        except (ValueError, OverflowError):
-            raise Problem("invalid_data", "the vectors are not all of one length") from None
-    try:
-        raw = base64.b64decode(given, validate=True)
-    except ValueError as error:
-        raise Problem("invalid_data", f"the vectors are no base64: {error}") from None
-    if len(raw) % (4 * width):
-        raise Problem("invalid_data", f"the vectors have {len(raw)} bytes: expected {4 * width} for each, float32 of width {width}")
-    return np.frombuffer(raw, "<f4").astype(np.float32).reshape(-1, width)
-
-
 def _check(asked: SearchRequest, texts: list[str] | None, service: Service) -> None:
     settings = service.settings
+    if (texts is None) == (asked.vector is None):
+        raise Problem("invalid_option", "give either text or vector")
     at_most("k", asked.k, settings.largest_k)
     at_most("shortlist", asked.shortlist, settings.largest_shortlist)
     at_most("offset", asked.offset, settings.largest_shortlist)
