@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from ...errors import DataError
 from ...types import F32
@@ -22,12 +22,6 @@ class VectorRequest(Asked):
     text: Text | None = Field(None, examples=["how do I count elements"])
     document: DocumentId | None = None
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> VectorRequest:
-        if (self.text is None) == (self.document is None):
-            raise ValueError("give either text or document")
-        return self
-
 
 class VectorResponse(BaseModel):
     """A vector of the index's encoder, as /v1/search and /v1/feedback take it."""
@@ -40,6 +34,8 @@ class VectorResponse(BaseModel):
 )
 async def vector(asked: VectorRequest, service: Serving) -> Response:
     """A query's vector, to search with it more than once, or for documents like one that is there."""
+    if (asked.text is None) == (asked.document is None):
+        raise Problem("invalid_option", "give either text or document")
     if asked.text is not None:
         at_most("the length of a text", len(asked.text), service.settings.longest_text)
         if not asked.text.strip():
