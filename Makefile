@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-engines test-integrations coverage lint format bench paper paper-check clean
+.PHONY: demo test test-slow test-engines test-integrations coverage lint format bench paper paper-check clean docs
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/adawidth demo --force
@@ -29,6 +29,10 @@ test-slow: $(VENV)/.installed-dev
 # the quick tests again, with the lines that they reach; compiled loops are not seen
 coverage: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations" -n 2 --dist loadfile --cov --cov-report term:skip-covered
+
+# the site, in build/site; a warning is an error, and nothing is fetched. tests/test_site.py builds it too
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -d build/doctrees . build/site
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .

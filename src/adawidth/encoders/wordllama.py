@@ -64,6 +64,10 @@ class WordLlama:
 
         return [StaticEmbedding(self._tokenizer, embedding_weights=self._table)]
 
+    def tokens(self, texts: Sequence[str]) -> int:
+        """How many tokens these texts have."""
+        return sum(len(found.ids) for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False))
+
 
 def _package() -> Path:
     """The folder of the package, which must hold both files."""
