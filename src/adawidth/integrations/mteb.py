@@ -9,6 +9,7 @@ import numpy as np
 
 from ..data import as_matrix
 from ..encoders import Encoder, load_encoder, short_name
+from ..encoders.base import Role
 from ..errors import OptionalDependencyError, OptionError
 from ..model import AdaWidth, Index
 from ..types import F32, Floats
@@ -34,7 +35,9 @@ class AdaWidthSearchIndex:
     def __init__(self, model: AdaWidth | None = None, **search: Any) -> None:
         self.mean_width: float | None = None
         self._model, self._search = model, search
-        self.clear()
+        self._parts: list[Floats] = []
+        self._ids: list[str] = []
+        self._index: Index | None = None
 
     def add_documents(self, embeddings: Any, idxs: Sequence[str]) -> None:
         """Takes documents in; their places count on."""
@@ -66,9 +69,7 @@ class AdaWidthSearchIndex:
 
     def clear(self) -> None:
         """Forgets all documents."""
-        self._parts: list[Floats] = []
-        self._ids: list[str] = []
-        self._index: Index | None = None
+        self._parts, self._ids, self._index = [], [], None
 
     def _made(self) -> Index:
         if not self._parts:
@@ -110,7 +111,7 @@ class AdaWidthEncoder(AbsEncoder):
 
     def encode(self, inputs: Any, *, prompt_type: PromptType | None = None, **kwargs: Any) -> F32:
         """Vectors of the texts, in order. What is no query is taken for a document."""
-        role = "query" if prompt_type == PromptType.query else "document"
+        role: Role = "query" if prompt_type == PromptType.query else "document"
         vectors = np.concatenate([self.model.encode(list(batch["text"]), role) for batch in inputs])
         if self._adawidth is None:
             return vectors
