@@ -26,8 +26,9 @@ def made(documents: int, queries: int, seed: int, turn_seed: int = 0, name: str 
     turn = np.linalg.qr(np.random.default_rng(turn_seed).standard_normal((WIDTH, WIDTH)))[0]
     rows = topics[rng.integers(TOPICS, size=documents)] + 0.7 * rng.standard_normal((documents, WIDTH)) * SPECTRUM
     asked = rows[rng.integers(documents, size=queries)] + 0.12 * rng.standard_normal((queries, WIDTH))
-    found = (unit((part @ turn).astype(np.float32)) for part in (rows, asked))
-    return Dataset(*(Vectors.of(part, [f"{kind}{i}" for i in range(len(part))]) for kind, part in zip("dq", found, strict=True)), name=name)
+    turned = [unit((part @ turn).astype(np.float32)) for part in (rows, asked)]
+    vectors = [Vectors.of(part, [f"{kind}{i}" for i in range(len(part))]) for kind, part in zip("dq", turned, strict=True)]
+    return Dataset(vectors[0], vectors[1], name=name)
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +67,8 @@ def test_another_encoder_does_not_fit(model: AdaWidth) -> None:
 
 def test_shifted_vectors_do_not_fit(model: AdaWidth, fitted_on: Dataset) -> None:
     away = np.linalg.svd(fitted_on.documents.all(), full_matrices=False)[2][-1]  # where no document points
-    parts = (Vectors.of(unit(side.all() + 0.6 * away), side.ids) for side in (fitted_on.documents, fitted_on.queries))
-    assert "rotation" in changed(model, Dataset(*parts, name="shifted"))
+    shifted = [Vectors.of(unit(side.all() + 0.6 * away), side.ids) for side in (fitted_on.documents, fitted_on.queries)]
+    assert "rotation" in changed(model, Dataset(shifted[0], shifted[1], name="shifted"))
 
 
 def test_queries_of_another_kind_do_not_fit(model: AdaWidth, fitted_on: Dataset) -> None:

@@ -293,7 +293,7 @@ def _turned(model: AdaWidth, learning: Learning, dev: Queries, seed: int) -> Ref
         else:
             values.append(overlap(ranked[width], ranked[model.width]))
     how = "fit the rotation again" if learning.labelled else "fit the rotation again, without labels"
-    return Refit.of(how, measure, *values)
+    return Refit.of(how, measure, values[0], values[1])
 
 
 def _unlabelled(queries: Queries) -> Queries:
