@@ -6,25 +6,29 @@ BIN    := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-engines coverage lint format bench paper paper-check clean
+.PHONY: demo test test-slow test-engines test-serve coverage lint format bench paper paper-check clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/adawidth demo --force
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines" -n 2 --dist loadfile
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not serve" -n 2 --dist loadfile
 
 # real databases, started by the tests themselves; Milvus apart, because a machine runs only one such server
 test-engines: $(VENV)/.installed-engines
 	$(ONE_THREAD) $(BIN)/python -m pytest -m engines -k "not milvus" -n 2 --dist loadfile tests/engines
 	$(ONE_THREAD) $(BIN)/python -m pytest -m engines -k milvus tests/engines
 
+# schemathesis over the OpenAPI document, and several workers at one folder
+test-serve: $(VENV)/.installed-dev
+	$(ONE_THREAD) $(BIN)/python -m pytest -m serve -n 2 tests/serve
+
 test-slow: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -m slow -n 2 --dist loadgroup
 
 # the quick tests again, with the lines that they reach; compiled loops are not seen
 coverage: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines" -n 2 --dist loadfile --cov --cov-report term:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not serve" -n 2 --dist loadfile --cov --cov-report term:skip-covered
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .

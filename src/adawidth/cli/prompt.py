@@ -35,7 +35,7 @@ def ask(index: Index, k: int, **options: Any) -> None:
         except AdaWidthError as error:
             say(f"error: {error}")
         else:
-            show_answer(answer, index.model.width)
+            show_answer(answer, int(index.facts()["encoder_width"]))
 
 
 def _typed() -> Iterator[str]:

@@ -68,7 +68,7 @@ def search(
             return
         for answer in hits:
             say(f"\n{answer.query if text else f'query {answer.query}'}")
-            show_answer(answer, index.model.width)
+            show_answer(answer, int(index.facts()["encoder_width"]))
         if interactive:
             ask(index, k, **options)
 
