@@ -15,12 +15,12 @@ from ..model import Index
 from . import problems
 from .guard import Guard
 from .openapi import described
-from .routes import documents, embeddings, feedback, index, operations, search
+from .routes import documents, embeddings, feedback, index, operations, search, vectors
 from .service import Service
 from .settings import Settings
 
 PAGE = Path(__file__).parent / "page"
-FILES = {"/": "index.html", "/app.js": "app.js", "/style.css": "style.css"}
+FRONT = "index.html"
 
 
 def create_app(opened: Index, settings: Settings | None = None, reopen: Callable[[], Index] | None = None) -> FastAPI:
@@ -39,10 +39,10 @@ def create_app(opened: Index, settings: Settings | None = None, reopen: Callable
 
     app = FastAPI(title="AdaWidth", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
-    for part in (search, documents, embeddings, feedback, index, operations):
+    for part in (search, vectors, documents, embeddings, feedback, index, operations):
         app.include_router(part.router)
-    for path, name in FILES.items():
-        app.add_api_route(path, _file(name), include_in_schema=False)
+    for file in sorted(PAGE.iterdir()):
+        app.add_api_route(f"/{file.name if file.name != FRONT else ''}", _file(file.name), include_in_schema=False)
     problems.install(app)
     app.add_middleware(Guard, settings=settings, metrics=service.stats.metrics)
     app.openapi = lambda: described(app, opened.model.width, settings.key is not None)  # type: ignore[method-assign]

@@ -289,6 +289,7 @@ class QueryStats(BaseModel):
     k: int
     mean_width: float
     end_width: int | None = Field(description="Known of explained queries and fixed widths.")
+    settled_width: int | None = Field(description="Known of explained queries.")
     bytes: int
     seconds: dict[str, float]
 

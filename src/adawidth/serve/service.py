@@ -61,6 +61,7 @@ class Part(NamedTuple):
 
     vectors: F32
     since: float  # when it arrived
+    encoded: float = 0.0  # seconds that its texts took
 
 
 class Service:
@@ -86,9 +87,9 @@ class Service:
         began = time.perf_counter()
         return await self._texts.ask(role, texts), time.perf_counter() - began
 
-    async def search(self, vectors: F32, names: Sequence[str] | None, options: Options, explain: bool) -> Searched:
+    async def search(self, vectors: F32, names: Sequence[str] | None, options: Options, explain: bool, encoded: float = 0.0) -> Searched:
         """Answers to queries of unit length; those of several requests with the same options are found by one scan."""
-        part = Part(vectors, time.perf_counter())
+        part = Part(vectors, time.perf_counter(), encoded)
         found = await (self.read(self._explain, part, options) if explain else self._searches.ask(options, part))
         for place, result in enumerate(found.results):
             result["query"] = place if names is None else names[place]
@@ -180,7 +181,7 @@ class Service:
             own = slice(first, first + len(part.vectors))
             first = own.stop
             answers.append(Searched(results[own], {"wait": began - part.since, "search": spent}))
-            self.stats.searched(hits[own], asked, answers[-1].seconds, None)
+            self.stats.searched(hits[own], asked, answers[-1].seconds, None, part.encoded)
         self.stats.batched(len(vectors))
         return answers
 
@@ -190,7 +191,7 @@ class Service:
         hits, trace = explained(self.index, part.vectors, **asked)
         seconds = {"wait": began - part.since, "search": time.perf_counter() - began}
         results = [{**one, "explain": trace.to_json(place)} for place, one in enumerate(rendered(hits, options.fields))]
-        self.stats.searched(hits, asked, seconds, trace)
+        self.stats.searched(hits, asked, seconds, trace, part.encoded)
         return Searched(results, seconds)
 
 

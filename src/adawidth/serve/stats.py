@@ -26,17 +26,18 @@ class Stats:
         self.queries = self.batches = 0
         self.width_total = 0.0
 
-    def searched(self, hits: Hits, options: Mapping[str, Any], seconds: Mapping[str, float], trace: Trace | None) -> None:
-        """Counts the queries of one request."""
+    def searched(self, hits: Hits, options: Mapping[str, Any], seconds: Mapping[str, float], trace: Trace | None, encoded: float) -> None:
+        """Counts the queries of one request, whose texts took so many seconds to encode."""
         now, fixed = time.time(), options.get("width")
         policy = options.get("policy") or ("fixed" if fixed is not None else "taper")
         spent = dict(seconds) if trace is None else {**seconds, **trace.seconds()}
         ends = [trace.end_width(place) if trace else fixed if isinstance(fixed, int) else None for place in range(len(hits))]
+        settled = [trace.settled_width(place) if trace else None for place in range(len(hits))]
         read = hits.read.bytes.tolist() if hits.read is not None else [0] * len(hits)
-        common = {"time": now, "policy": policy, "k": options["k"], "seconds": spent}
+        common = {"time": now, "policy": policy, "k": options["k"], "seconds": {"encode": encoded, **spent}}
         entries = [
-            {**common, "mean_width": width, "end_width": end, "bytes": size}
-            for width, end, size in zip(hits.widths.tolist(), ends, read, strict=True)
+            {**common, "mean_width": width, "end_width": end, "settled_width": rest, "bytes": size}
+            for width, end, rest, size in zip(hits.widths.tolist(), ends, settled, read, strict=True)
         ]
         with self._lock:
             self._recent.extend(entries)

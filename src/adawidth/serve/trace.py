@@ -83,7 +83,7 @@ class Trace:
             "curve": [round(float(score), 6) for score in curve],
             "steps": steps,
             "end_width": steps[-1]["width"],
-            "settled_width": next((step["width"] for step in steps if step["survivors"] <= self.k), steps[-1]["width"]),
+            "settled_width": self.settled_width(query),
             "mean_width": steps[-1]["coordinates"] / size,
             "bytes": steps[-1]["bytes"],
             "seconds": self.seconds(),
@@ -114,6 +114,10 @@ class Trace:
     def end_width(self, query: int) -> int:
         """The widest that was read for a query; 0 where nothing was searched."""
         return int(self.steps[-1].widths[query]) if self.steps else 0
+
+    def settled_width(self, query: int) -> int:
+        """The width after which no more candidates were left than asked for, else the widest; 0 where nothing was searched."""
+        return next((int(noted.widths[query]) for noted in self.steps if noted.kept[query].sum() <= self.k), self.end_width(query))
 
     def seconds(self) -> dict[str, float]:
         """Of the batch: the scan ends when the policy is first asked."""

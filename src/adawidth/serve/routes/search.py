@@ -31,7 +31,7 @@ async def search(asked: SearchRequest, service: Serving) -> Response:
         vectors = numbers(asked.vector, service.index.model.width)
     queries = as_queries(vectors, service.index.model.width)
     at_most("the number of queries", len(queries), EXPLAINED if asked.explain else service.settings.largest_batch)
-    found = await service.search(queries, texts, _options(asked), asked.explain)
+    found = await service.search(queries, texts, _options(asked), asked.explain, spent.get("encode", 0.0))
     for result in found.results if asked.explain else ():
         result["explain"]["seconds"] |= {"encode": spent.get("encode", 0.0)}
     return answer({"results": found.results, "seconds": spent | found.seconds})
