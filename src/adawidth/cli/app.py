@@ -11,7 +11,26 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import EXTRAS, AdaWidthError, OptionalDependencyError
-from . import compare, demo, encode, evaluate, fit, index, info, push, quickstart, refit, report, reproduce, rotate, search, width
+from . import (
+    check,
+    compare,
+    demo,
+    encode,
+    evaluate,
+    export,
+    fit,
+    index,
+    info,
+    push,
+    quickstart,
+    refit,
+    report,
+    reproduce,
+    rotate,
+    search,
+    serve,
+    width,
+)
 from .help import Command
 
 
@@ -51,7 +70,26 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, quickstart, encode, fit, refit, evaluate, compare, index, rotate, push, search, width, reproduce, report, info):
+for module in (
+    demo,
+    quickstart,
+    encode,
+    fit,
+    refit,
+    evaluate,
+    check,
+    compare,
+    index,
+    rotate,
+    push,
+    export,
+    search,
+    serve,
+    width,
+    reproduce,
+    report,
+    info,
+):
     module.add(app)
 for command in app.registered_commands:
     command.cls = Command

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AdaWidthError
+from ..filters import parse
 from .output import say
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def ask(index: Index, k: int, **options: Any) -> None:
         except AdaWidthError as error:
             say(f"error: {error}")
         else:
-            show_answer(answer, index.model.width, line)
+            show_answer(answer, int(index.facts()["encoder_width"]), line)
 
 
 def _commanded(line: str, index: Index, k: int, options: dict[str, Any]) -> int:
@@ -62,7 +63,7 @@ def _commanded(line: str, index: Index, k: int, options: dict[str, Any]) -> int:
     if word == ":filter":
         where = rest.strip() or None
         if where is not None:
-            index.store.where(where)  # refused now if it can't be read
+            parse(where)  # refused now if it can't be read
         options["where"] = where
     elif line == ":hybrid":
         options["hybrid"] = not options.get("hybrid")

@@ -66,7 +66,7 @@ def search(
             return
         for answer in hits or ():
             say(f"\n{answer.query if text else f'query {answer.query}'}")
-            show_answer(answer, index.model.width, str(answer.query) if text else "")
+            show_answer(answer, int(index.facts()["encoder_width"]), str(answer.query) if text else "")
         if interactive:
             ask(index, k, **options)
 

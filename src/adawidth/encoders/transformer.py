@@ -73,6 +73,15 @@ class Transformer:
         )
         return np.asarray(vectors, np.float32).reshape(-1, self.width)
 
+    def modules(self) -> list[Any]:
+        """The modules of sentence-transformers that a text passes through, in order."""
+        return list(self._model)
+
+    def tokens(self, texts: Sequence[str]) -> int:
+        """How many tokens are read of these texts."""
+        found = self._model.tokenizer(list(texts), truncation=self.max_length is not None, max_length=self.max_length)
+        return sum(len(ids) for ids in found["input_ids"])
+
 
 def _check_device(device: str) -> None:
     """Refuses a device that torch does not have here."""

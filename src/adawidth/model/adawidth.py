@@ -29,6 +29,7 @@ from ..types import F32, Id, Recipe, Storage, StrPath
 from .card import describe
 from .drift import warn_if_grown
 from .index import Index
+from .profile import look
 
 if TYPE_CHECKING:
     from ..encoders import Encoder
@@ -96,7 +97,9 @@ class AdaWidth:
         if query_map:
             learned = learn_task(fitted.rotation, fitted.policies, learning, chosen_under=fitted.chosen, seed=seed)
             tasks[DEFAULT] = replace(learned, record=replace(learned.record, **origin))
-        return cls(fitted.rotation, fitted.policies, replace(fitted.record, **origin), seen, tasks)
+        model = cls(fitted.rotation, fitted.policies, replace(fitted.record, **origin), seen, tasks)
+        seen_now = look(model, learning.documents, learning.dev.vectors, learning.dev.own, seed)
+        return replace(model, record=replace(model.record, profile=seen_now.profile()))
 
     @property
     def width(self) -> int:

@@ -81,6 +81,14 @@ class Index:
             self._encoder = encoder_of(self.model.record.encoding, self._encoder, trusted=self._trust_encoder)
         return self._encoder
 
+    @property
+    def takes_text(self) -> bool:
+        """Whether texts can be searched for and added: their encoder was named, is trusted, or comes in an installed package."""
+        from ..encoders.load import comes_packaged
+
+        recorded = self.model.record.encoding.get("encoder")
+        return self._encoder is not None or (isinstance(recorded, str) and (self._trust_encoder or comes_packaged(recorded)))
+
     def with_model(self, model: AdaWidth) -> Index:
         """The same documents, searched with another model of the same rotation, such as `refit` returns.
 
