@@ -21,7 +21,9 @@ from adawidth import bundled
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-HOSTED = re.compile(r"https://(?:github\.com/adawidth/adawidth/(?:blob|tree)|raw\.githubusercontent\.com/adawidth/adawidth)/main/([^)\s\"]+)")
+HOSTED = re.compile(
+    r"https://(?:github\.com/adawidth/adawidth/(?:blob|tree)|raw\.githubusercontent\.com/adawidth/adawidth)/main/([^)\s\"]+)"
+)
 SAID = re.compile(r"^### `(.+)`$", re.MULTILINE)
 
 
