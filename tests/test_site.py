@@ -92,7 +92,7 @@ def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
 
 def public() -> Iterator[str]:
     """Every name that the reference must have."""
-    for module in (adawidth, bundled, import_module("adawidth.batch")):
+    for module in (adawidth, bundled, import_module("adawidth.batch"), import_module("adawidth.integrations")):
         for name in module.__all__:
             found = getattr(module, name)
             if callable(found):
