@@ -19,7 +19,14 @@ version = release = adawidth.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 root_doc = "docs/home"
-include_patterns = ["docs/**.md", "benchmarks/README.md", "benchmarks/results/paper/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+include_patterns = [
+    "docs/**.md",
+    "benchmarks/README.md",
+    "benchmarks/results/paper/*.md",
+    "examples/README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools", "adawidth-demo", "**/__pycache__"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]

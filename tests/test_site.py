@@ -20,7 +20,14 @@ import adawidth
 from adawidth import bundled
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+pytestmark = pytest.mark.skipif(not (ROOT / "benchmarks" / "results").exists(), reason="pages show results, which an sdist leaves out")
+SOURCES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 HOSTED = re.compile(
     r"https://(?:github\.com/adawidth/adawidth/(?:blob|tree)|raw\.githubusercontent\.com/adawidth/adawidth)/main/([^)\s\"]+)"
 )
