@@ -6,18 +6,22 @@ BIN    := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-engines test-integrations test-browser coverage lint format bench paper paper-check clean docs
+.PHONY: demo test test-slow test-engines test-integrations test-serve test-browser coverage lint format bench paper paper-check clean docs
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/adawidth demo --force
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations and not browser" -n 2 --dist loadfile
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations and not serve and not browser" -n 2 --dist loadfile
 
 # real databases, started by the tests themselves; Milvus apart, because a machine runs only one such server
 test-engines: $(VENV)/.installed-engines
 	$(ONE_THREAD) $(BIN)/python -m pytest -m engines -k "not milvus" -n 2 --dist loadfile tests/engines
 	$(ONE_THREAD) $(BIN)/python -m pytest -m engines -k milvus tests/engines
+
+# schemathesis over the OpenAPI document, and several workers at one folder
+test-serve: $(VENV)/.installed-dev
+	$(ONE_THREAD) $(BIN)/python -m pytest -m serve -n 2 tests/serve
 
 # LangChain, LlamaIndex, Haystack, MTEB, scikit-learn, ONNX and the like, at the versions in constraints.txt
 test-integrations: $(VENV)/.installed-integrations
@@ -32,7 +36,7 @@ test-slow: $(VENV)/.installed-dev
 
 # the quick tests again, with the lines that they reach; compiled loops are not seen
 coverage: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations and not browser" -n 2 --dist loadfile --cov --cov-report term:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations and not serve and not browser" -n 2 --dist loadfile --cov --cov-report term:skip-covered
 
 # the site, in build/site; a warning is an error, and nothing is fetched. tests/test_site.py builds it too
 docs: $(VENV)/.installed-dev
