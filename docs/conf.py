@@ -30,7 +30,6 @@ nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!adawidth).*|adawidth(\.\w+){3,}|adawidth\.(hits|record|tasks)\..*")]  # others' names, and inner ones
 
 default_role = "code"  # docstrings are read in a terminal first, and set code as Markdown does
-autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -65,7 +65,7 @@ def prefix() -> str:
             parts.append(box(150 + 24 * cell, y, 21, 42, colour, more=more))
     for x, width in ((150 + 48, "32"), (150 + 96, "64"), (150 + 24 * 24, "384")):
         parts += [f'<path d="M{x - 1.5:g} 42V172" stroke="{INK}" stroke-width="2" stroke-dasharray="5 4"/>', text(x - 1.5, 32, width)]
-    parts.append(text(150, 215, "at 32: the cosine of the dark parts alone", colour=RED, anchor="start"))
+    parts.append(text(150, 215, "at 32: the cosine of the first 32 alone", colour=RED, anchor="start"))
     parts.append(text(150, 250, "at 64: the sums so far, and 32 more coordinates", anchor="start"))
     parts.append(text(150, 285, "the rest is not read unless it may matter", colour=SOFT, anchor="start"))
     return drawing(310, "A prefix score is the cosine of two prefixes; reading on extends it", parts)

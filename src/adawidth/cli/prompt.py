@@ -23,6 +23,7 @@ Type what you look for, in words. Or:
   :k N           show N documents
   :filter TEXT   only documents that meet a filter, such as  lang = 'en' AND year >= 2020
   :filter        all documents again
+  :hybrid        search by words as well as by meaning, and fuse both; again, by meaning alone
   {HELP}          this text
   {QUIT}          end (so does Ctrl-D)"""
 SNIPPET = 160  # characters …
@@ -64,6 +65,9 @@ def _commanded(line: str, index: Index, k: int, options: dict[str, Any]) -> int:
         if where is not None:
             parse(where)  # refused now if it can't be read
         options["where"] = where
+    elif line == ":hybrid":
+        options["hybrid"] = not options.get("hybrid")
+        say(f"     by {'words and ' * options['hybrid']}meaning")
     else:
         say(COMMANDS if word == HELP else f"there is no {line}\n{COMMANDS}")
     return k

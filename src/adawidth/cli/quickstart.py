@@ -116,8 +116,8 @@ def _build(how: Reading, home: Path, model: str, *, force: bool) -> None:
     if _step(changed, "fit", data, "--encoder", name, "--no-labels", "--out", fitted):
         with _without_warnings():
             AdaWidth.fit(load_dataset(data, name), labels=False).save(fitted, force=True)
-    _step(True, "index", fitted, data, "--encoder", name, "--out", index)
-    AdaWidth.load(fitted).index(of_dataset(data, name), index, force=force).close()
+    _step(True, "index", fitted, data, "--encoder", name, "--out", index, "--hybrid")
+    AdaWidth.load(fitted).index(of_dataset(data, name), index, hybrid=True, force=force).close()
 
 
 def _update(how: Reading, index: Index) -> None:
