@@ -25,6 +25,7 @@ from ..kernels.topk import top_k
 from ..policies import Policy
 from ..rotation import Rotated
 from ..stages import RowBackend, Stage
+from ..stages.words import Lexicon
 from ..types import F32, I64, Mask, Rows, Widths
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
@@ -187,6 +188,26 @@ class View(RowBackend):
         total = sum((segment.total for segment in self.segments), np.zeros(self.width))
         total = total - self._take(np.flatnonzero(~self.alive), 0, self.width).sum(axis=0, dtype=np.float64)
         return np.asarray(total / max(1, int(self.alive.sum())), np.float32)
+
+    def lexical(self, texts: Sequence[str], k: int) -> Rows:
+        """The k best documents for each text by the words of titles and texts; -1 where there are fewer. (Q, k)"""
+        whole = self._whole or self
+        if not self.manifest.head.words:
+            folder = self.manifest.path.parent
+            raise OptionError(f"{folder}: its words are not indexed: do that once, with `adawidth compact {folder.name} --hybrid`")
+        if whole._lexicon.length == 0 and len(whole):
+            raise OptionError(f"{self.manifest.path.parent}: no document has a title or text: hybrid search needs words")
+        allowed = self.alive.copy()
+        for mask, (first, last) in zip(self._allowed, pairwise(self.firsts), strict=True):
+            allowed[first:last] = True if mask is None else mask
+        return whole._lexicon.search(texts, k, allowed)
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        words = [segment.words for segment in self.segments]
+        if None in words:
+            raise self.manifest.damaged("a segment has no words, though the index should have them")
+        return Lexicon([one for one in words if one is not None], self.alive, self.documents.tie_rank)
 
     @cached_property
     def _rescorer(self) -> Rescorer:
