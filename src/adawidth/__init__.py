@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .data import Dataset, Document, Qrels, Vectors
     from .errors import AdaWidthError, UnknownOutcomeError
+    from .evaluation.check import check
     from .evaluation.compare import compare
     from .evaluation.evaluate import evaluate
     from .formats import load_dataset
     from .hits import Answer, Hit, Hits
     from .model import AdaWidth, Index, connect, open_index
     from .rotation import Rotation
+    from .serve.async_client import AsyncClient
+    from .serve.client import Client
     from .sufficiency import WidthLaw
 
 __version__ = "0.2.0"
@@ -19,6 +22,8 @@ __all__ = [
     "AdaWidth",
     "AdaWidthError",
     "Answer",
+    "AsyncClient",
+    "Client",
     "Dataset",
     "Document",
     "Hit",
@@ -30,6 +35,7 @@ __all__ = [
     "Vectors",
     "WidthLaw",
     "__version__",
+    "check",
     "compare",
     "connect",
     "evaluate",
@@ -41,6 +47,8 @@ _HOME = {
     "AdaWidth": "model",
     "AdaWidthError": "errors",
     "Answer": "hits",
+    "AsyncClient": "serve.async_client",
+    "Client": "serve.client",
     "Dataset": "data",
     "Document": "data",
     "Hit": "hits",
@@ -51,6 +59,7 @@ _HOME = {
     "UnknownOutcomeError": "errors",
     "Vectors": "data",
     "WidthLaw": "sufficiency",
+    "check": "evaluation",
     "compare": "evaluation",
     "connect": "model",
     "evaluate": "evaluation",

@@ -26,6 +26,7 @@ from ..kernels.topk import top_k
 from ..policies import Policy
 from ..rotation import Rotated
 from ..stages import RowBackend, Stage
+from ..stages.words import Lexicon
 from ..types import F32, I64, Mask, Rows, Widths
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
@@ -90,6 +91,7 @@ class View(RowBackend):
         if key not in self._filters:
             self.manifest.check_documents(self.checked)
             self.checked = self.manifest.head.following
+            self.manifest.check_fields(key.compared())
             numbers, meets = self.manifest.matching(*key.sql()), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
                 meets[first + segment.rows_of(numbers)] = True
@@ -186,6 +188,26 @@ class View(RowBackend):
         total = total - self._take(np.flatnonzero(~self.alive), 0, self.width).sum(axis=0, dtype=np.float64)
         return np.asarray(total / max(1, int(self.alive.sum())), np.float32)
 
+    def lexical(self, texts: Sequence[str], k: int) -> Rows:
+        """The k best documents for each text by the words of titles and texts; -1 where there are fewer. (Q, k)"""
+        whole = self._whole or self
+        if not self.manifest.head.words:
+            folder = self.manifest.path.parent
+            raise OptionError(f"{folder}: its words are not indexed: do that once, with `adawidth compact {folder.name} --hybrid`")
+        if whole._lexicon.length == 0 and len(whole):
+            raise OptionError(f"{self.manifest.path.parent}: no document has a title or text: hybrid search needs words")
+        allowed = self.alive.copy()
+        for mask, (first, last) in zip(self._allowed, pairwise(self.firsts), strict=True):
+            allowed[first:last] = True if mask is None else mask
+        return whole._lexicon.search(texts, k, allowed)
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        words = [segment.words for segment in self.segments]
+        if None in words:
+            raise self.manifest.damaged("a segment has no words, though the index should have them")
+        return Lexicon([one for one in words if one is not None], self.alive, self.documents.tie_rank)
+
     @cached_property
     def _rescorer(self) -> Rescorer:
         view = proxy(self)  # a reference cycle would keep files open, and SQLite's log in use, until garbage is collected
@@ -193,8 +215,9 @@ class View(RowBackend):
 
     def _masks(self, allowed: Mask) -> list[Mask | None]:
         """Which rows of each segment may be found; None if all may."""
-        allowed.flags.writeable = False  # so that codes can keep what they make of a filter
         parts = [allowed[first:last] for first, last in pairwise(self.firsts)]
+        for part in parts:
+            part.flags.writeable = False  # so that codes can keep what they make of a filter
         return [None if part.all() else part for part in parts]
 
     def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:

@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from ..engines import Engine, EngineStore, Layout, engine_at, engine_name
 from ..errors import ArtifactError, OptionError
 from ..formats.documents import Source
 from ..stages import Written
+from ..stages.loop import SHORTLIST
 from .adawidth import AdaWidth
 from .index import Index
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ..encoders import Encoder
 
 LARGEST = 4_000_000_000  # bytes of a packed model
+SERVICES = dict.fromkeys(("http", "https"), "adawidth.serve.client:Client")  # scheme -> module:class
 FILES = (CONFIG, WEIGHTS, CARD, SUMS)
 
 
@@ -35,9 +38,16 @@ def connect(
 ) -> Index:
     """The documents of an engine's collection, with the verbs of any index; with the model that was pushed, or another of its rotation.
 
-    `url` names the engine: postgresql://…, milvus+http://…, qdrant+http://…, lancedb:///folder (docs/engines.md has all forms).
+    `url` names the engine: postgresql://…, milvus+http://…, qdrant+http://…, lancedb:///folder (docs/engines.md has all forms);
+    http://… is a service (`adawidth serve`), which has its own model and encoder.
     """
-    engine = engine_at(url, collection)
+    if (scheme := url.partition("://")[0]) in SERVICES:
+        if model is not None:
+            raise OptionError("a service has its own model: leave out `model`, or start the service with that one")
+        module, _, name = SERVICES[scheme].partition(":")
+        found_there: Index = getattr(import_module(module), name)(url)
+        return found_there
+    engine = current(url, collection)
     packed = engine.open()
     found = unpacked(packed, engine.where) if model is None else model
     return Index(found, EngineStore(engine, found.rotation), encoder, trust_encoder=trust_encoder)
@@ -54,7 +64,7 @@ def push(
 ) -> Written:
     """Writes documents into an engine's collection, which is made if it is not there. Pushing again sends the same ids again: nothing is
     lost or doubled, so an interrupted push can be repeated. `force` empties a collection of another rotation or layout first."""
-    engine = engine_at(url, collection)
+    engine = current(url, collection)
     try:
         layout = layout_of(model) if layout is None else layout
         ready(engine, model, layout, force=force)
@@ -63,6 +73,15 @@ def push(
         return written
     finally:
         engine.close()
+
+
+def current(url: str, collection: str) -> Engine:
+    """The engine of a collection, or of the one that it has moved to."""
+    engine = engine_at(url, collection)
+    while engine.exists() and (to := engine.settings().moved_to) is not None:
+        engine.close()
+        engine = engine_at(url, to)
+    return engine
 
 
 def ready(engine: Engine, model: AdaWidth, layout: Layout, *, force: bool = False) -> None:
@@ -89,7 +108,7 @@ def statements(url: str, collection: str, layout: Layout) -> str:
     return statements(collection, layout)
 
 
-def layout_of(model: AdaWidth, keep: int | None = None, widths: Sequence[int] | None = None) -> Layout:
+def layout_of(model: AdaWidth, keep: int | None = None, widths: Sequence[int] | None = None, shortlist: int = SHORTLIST) -> Layout:
     """The start width of the default policy, a step between, the target width and all that is kept: each step is a trip."""
     keep = model.width if keep is None else keep
     if not 1 <= keep <= model.width:
@@ -101,7 +120,9 @@ def layout_of(model: AdaWidth, keep: int | None = None, widths: Sequence[int] | 
         widths = (start, *between[:1], taper.target)
     if any(not 1 <= width <= keep for width in widths):
         raise OptionError(f"widths {tuple(widths)} are not all between 1 and the {keep} coordinates kept")
-    return Layout(model.rotation.fingerprint, tuple(sorted({*widths, keep})))
+    if shortlist < 1:
+        raise OptionError(f"shortlist {shortlist} is not at least 1")
+    return Layout(model.rotation.fingerprint, tuple(sorted({*widths, keep})), shortlist)
 
 
 def packed_model(model: AdaWidth) -> bytes:

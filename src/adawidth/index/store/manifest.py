@@ -24,6 +24,7 @@ import numpy as np
 
 from ...data import Document
 from ...errors import ArtifactError
+from ...filters.conditions import Field, there, unknown
 from ...formats.files import json_of
 from ...types import I64
 from . import lock
@@ -33,7 +34,7 @@ from .segment import Entry
 __all__ = ["FILE", "Head", "IndexSettings", "Manifest", "checksum_of", "log_length", "packed", "parts", "settle"]
 
 FORMAT = "adawidth-index"
-VERSION = 3
+VERSION = 4
 TABLES = {
     "head": "CREATE TABLE head (value TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "segments": "CREATE TABLE segments (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -93,10 +94,11 @@ class Head:
     removed: int = 0
     removed_sum: int = 0
     identity: str = ""  # drawn when the index is made; before version 3 there was none
+    words: bool = False  # whether segments have the words of titles and texts; before version 4 none had
 
     def __post_init__(self) -> None:
         """Refuses values that no index has."""
-        if not isinstance(self.identity, str):
+        if not isinstance(self.identity, str) or not isinstance(self.words, bool):
             raise ValueError("identity")
         counts = (self.commit, self.following, self.documents, self.documents_sum, self.removed, self.removed_sum)
         if not all(type(count) is int and count >= 0 for count in counts):
@@ -217,6 +219,14 @@ class Manifest:
     def matching(self, condition: str, values: Sequence[Any]) -> I64:
         """The numbers of the documents that meet a condition, whose values are bound and never part of its text."""
         return np.array([number for (number,) in self.query(f"SELECT number FROM documents WHERE {condition}", values)], np.int64)
+
+    def check_fields(self, fields: Collection[Field]) -> None:
+        """Refuses a filter that asks for a field which no document has, and names those there are."""
+        for field in fields if self.head.documents else ():
+            condition, values = there(field)
+            if not self.query(f"SELECT 1 FROM documents WHERE {condition} LIMIT 1", values):
+                known = self.query("SELECT DISTINCT key FROM documents, json_each(metadata)")
+                raise unknown(field, [str(key) for (key,) in known], str(self.path.parent))
 
     def check(self) -> None:
         """Reads every page and every document; refuses a damaged one."""
