@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .hits import Answer, Hit, Hits
     from .model import AdaWidth, Index, connect, open_index
     from .rotation import Rotation
+    from .serve.async_client import AsyncClient
+    from .serve.client import Client
     from .sufficiency import WidthLaw
 
 __version__ = "0.2.0"
@@ -19,6 +21,8 @@ __all__ = [
     "AdaWidth",
     "AdaWidthError",
     "Answer",
+    "AsyncClient",
+    "Client",
     "Dataset",
     "Document",
     "Hit",
@@ -41,6 +45,8 @@ _HOME = {
     "AdaWidth": "model",
     "AdaWidthError": "errors",
     "Answer": "hits",
+    "AsyncClient": "serve.async_client",
+    "Client": "serve.client",
     "Dataset": "data",
     "Document": "data",
     "Hit": "hits",

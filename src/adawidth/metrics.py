@@ -1,4 +1,4 @@
-"""The quality of a ranking, query by query: nDCG, recall, reciprocal rank and average precision, equal to trec_eval's.
+"""The quality of a ranking, query by query: nDCG, recall, reciprocal rank, average precision, precision and success, equal to trec_eval's.
 
 Gains are linear and discounted by log2(rank + 1); the ideal ranking is that of all judged documents; unjudged documents and
 negative grades count 0, and so does a query without results or without relevant documents. Relevant is a grade above 0:
@@ -44,8 +44,35 @@ class Measure:
 
 
 def parse_measures(text: str) -> tuple[Measure, ...]:
-    """Measures with spaces or commas between them, each once: "nDCG@10 R@100"."""
-    return tuple(dict.fromkeys(Measure.parse(part) for part in re.split(r"[\s,]+", text.strip(" ,"))))
+    """Measures with spaces or commas between them, each once: "nDCG@10 R@100"; MAP@10 is AP@10, MRR@10 is RR@10."""
+    return tuple(dict.fromkeys(_named(part) for part in re.split(r"[\s,]+", text.strip(" ,"))))
+
+
+def _named(text: str) -> Measure:
+    """A measure by any of its names, upper and lower case alike."""
+    match = re.fullmatch(r"([a-z]+)@([1-9]\d*)", text, re.IGNORECASE)
+    name = NAMES.get(match[1].lower()) if match else None
+    if match is None or name is None:
+        known = ", ".join(f"{name}@k" for name in dict.fromkeys(NAMES.values()))
+        raise OptionError(f"there is no measure {text!r}; there are {known}, as in nDCG@10; MAP@k and MRR@k are AP@k and RR@k")
+    return Measure(name, int(match[2]))
+
+
+def measured(measures: Sequence[Measure], rows: Rows, judged: Judged) -> dict[str, PerQuery]:
+    """The same as `evaluate`, for every measure that has a name: P@k and Success@k too, which follow from R@k and RR@k."""
+    base = list(dict.fromkeys(Measure(_FROM.get(measure.name, measure.name), measure.k) for measure in measures))
+    found = evaluate(base, rows, judged)
+    return {str(measure): _derived(measure, found, judged) for measure in measures}
+
+
+def _derived(measure: Measure, found: Mapping[str, PerQuery], judged: Judged) -> PerQuery:
+    match measure.name:
+        case "P":
+            return np.rint(found[f"R@{measure.k}"] * _relevant(judged)) / measure.k  # a whole number of documents
+        case "Success":
+            return (found[f"RR@{measure.k}"] > 0).astype(np.float64)
+        case _:
+            return found[str(measure)]
 
 
 def evaluate(measures: Sequence[Measure], rows: Rows, judged: Judged) -> dict[str, PerQuery]:
@@ -125,3 +152,9 @@ _MEASURES: Mapping[str, Callable[[Gains, Judged, int], PerQuery]] = {  # gains a
     "AP": _average_precision,
 }
 _BY_LOWER_CASE = {name.lower(): name for name in _MEASURES}
+_FROM = {"P": "R", "Success": "RR"}  # what a measure follows from
+NAMES = {
+    **_BY_LOWER_CASE,
+    **{"p": "P", "success": "Success"},
+    **{"map": "AP", "mrr": "RR", "recall": "R", "precision": "P"},
+}  # of a measure in lower case -> as results have it

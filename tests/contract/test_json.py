@@ -161,7 +161,8 @@ def test_a_comparison(collection: Dataset, model: AdaWidth) -> None:
     }
     names = {"method", "seed", "width", "nDCG@10", "unseen", "mean_width", "multiply_adds"}
     names |= {"parameters", "fit_seconds", "stored_floats_per_document"}
-    assert all(set(row) - {"spent"} == names for row in result["results"])
+    assert all(set(row) - {"spent", "reads_to"} == names for row in result["results"])
+    assert {row["method"] for row in result["results"] if "reads_to" in row} == {"adawidth"}
     for row in result["results"]:
         m = WIDTH if row["width"] == "full" else row["width"]
         assert row["mean_width"] <= 1.1 * m  # a budget is set on dev

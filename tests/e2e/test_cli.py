@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,11 @@ def test_fit_then_info_then_evaluate(dataset_folder: Path, model_folder: Path, t
     entries = one_object(result)["results"]
     assert [entry["width"] for entry in entries] == [16, 32, "full", "frozen", "auto"]
     assert entries[-1]["budget"] == 40
-    answers = read_run(run)
-    assert len(answers) == 60
-    assert all(len(found) == 100 for found in answers.values())
+    assert {file.name for file in tmp_path.glob("answers*")} == {f"answers.{width}.trec" for width in (16, 32, "full", "auto")}
+    answers = {width: read_run(tmp_path / f"answers.{width}.trec") for width in (16, "auto")}
+    assert all(len(found) == 100 for run in answers.values() for found in run.values())
+    assert len(answers[16]) == len(answers["auto"]) == 60
+    assert answers[16] != answers["auto"]
 
     shown = adawidth("evaluate", model_folder, dataset_folder, "--widths", "32,full,auto", "--measures", "RR@10 AP@100").stdout
     assert "RR@10" in shown
@@ -104,6 +107,24 @@ def test_info_of_a_dataset(dataset_folder: Path) -> None:
     assert facts["encoders"] == [{"encoder": "tiny", "documents": 480, "queries": 220, "encoder_width": 64}]
     assert [split["split"] for split in facts["splits"]] == ["train", "dev", "test"]
     assert "480" in adawidth("info", dataset_folder).stdout
+
+
+def test_info_of_texts_without_vectors_names_encode(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "words"}\n')
+    refused = adawidth("info", tmp_path)
+    assert refused.exit_code == 1
+    assert f"`adawidth encode {tmp_path} --model minilm`" in refused.stderr
+
+
+@pytest.mark.parametrize("command", [("width", "{data}"), ("refit", "{model}", "{data}", "--out", "{new}")])
+def test_without_labels_a_command_names_only_what_it_has(
+    command: tuple[str, ...], dataset_folder: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(dataset_folder / "qrels")
+    refused = adawidth(*(part.format(data=dataset_folder, model=model_folder, new=tmp_path / "new") for part in command))
+    assert refused.exit_code == 1
+    assert "add qrels/train.tsv" in refused.stderr
+    assert "--no-labels" not in refused.stderr
 
 
 def test_an_out_that_exists_needs_force(dataset_folder: Path, model_folder: Path) -> None:
@@ -300,15 +321,18 @@ def test_reflections_are_at_least_two(dataset_folder: Path, tmp_path: Path) -> N
     assert not (tmp_path / "m").exists()
 
 
-def test_a_run_replaces_a_run_alone(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+def test_a_run_replaces_a_run_alone_and_with_force(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
     command = ("evaluate", model_folder, dataset_folder, "--widths", "32", "--run")
-    for _ in range(2):
-        for name in ("answers.trec", "answers.trec.gz"):
-            assert adawidth(*command, tmp_path / name).exit_code == 0
+    for name in ("answers.trec", "answers.trec.gz"):
+        assert adawidth(*command, tmp_path / name).exit_code == 0
+        refused = adawidth(*command, tmp_path / name)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert "exists: choose another path, or replace it with force (--force)" in refused.stderr
+        assert adawidth(*command, tmp_path / name, "--force").exit_code == 0
     ids = dataset_folder / "embeddings" / "tiny" / "corpus.ids"
     before = ids.read_bytes()
     for out, words in ((ids, "not replaced, as it is no run that AdaWidth wrote"), (tmp_path / "no" / "answers.trec", "not written")):
-        refused = adawidth(*command, out)
+        refused = adawidth(*command, out, "--force")
         assert (refused.exit_code, refused.stdout) == (1, "")
         assert f"{out}: {words}" in refused.stderr
     assert ids.read_bytes() == before
@@ -331,3 +355,8 @@ def test_the_demo(tmp_path: Path) -> None:
     summary = {(cell["method"], cell["width"]): cell["mean"] for cell in results["summary"]}
     assert all(summary["adawidth", 64] > summary[method, 64] for method in ("truncation", "random", "pca"))
     assert len(results["examples"]) == 3
+    assert "adawidth: a width is a budget, the mean width that it may spend. It reads no candidate beyond" in shown.stdout
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "Some queries and their answers" in page
+    assert all(escape(" ".join(example["query"].split())) in page for example in results["examples"])
+    assert "R@100" in page

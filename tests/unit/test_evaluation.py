@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from adawidth import AdaWidth, compare, evaluate
+from adawidth.baselines import REGISTRY
+from adawidth.colours import ALWAYS, style_of
 from adawidth.data import Dataset, Qrels, Vectors, unit
 from adawidth.errors import AdaWidthError, DataError, OptionalDependencyError
 from adawidth.evaluation.curves import Chart, Curve, of_comparison, of_costs, of_evaluation, of_record
@@ -22,6 +24,7 @@ from adawidth.report.report import render
 from adawidth.report.svg import series
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import by_stages
+from adawidth.training.recipes import LABELLED, UNLABELLED
 
 
 @pytest.fixture(scope="module")
@@ -131,14 +134,62 @@ def test_costs_leave_out_what_nobody_would_choose() -> None:
     assert [(curve.name, curve.widths, curve.means) for curve in chart.curves] == [("a", (40, 120), (0.5, 0.6)), ("b", (20,), (0.1,))]
 
 
+def test_what_costs_the_same_is_one_point() -> None:
+    rows = [("a", 32, 8, 0.5), ("a", 64, 32, 0.55), ("a", 96, 32, 0.6), ("a", 128, 32, 0.58)]
+    result = {
+        "encoder_width": 128,
+        "measure": "nDCG@10",
+        "frozen": {"nDCG@10": 0.7},
+        "results": [{"method": m, "width": w, "floats": cost} for m, w, cost, _ in rows],
+        "summary": [{"method": m, "width": w, "mean": mean, "sd": 0.0} for m, w, _, mean in rows],
+    }
+    (curve,) = of_costs(result, "floats", "bytes", 4.0).curves
+    assert (curve.widths, curve.means) == ((32, 128), (0.5, 0.6))
+
+
 def test_of_many_methods_the_best_and_ours_have_colours() -> None:
-    curves = [Curve(f"m{i}", (32,), (i / 20,), (0.0,)) for i in range(12)]
-    curves += [Curve(name, (32,), (0.0,), (0.0,)) for name in ("truncation", "adawidth")]
-    numbers = series(Chart("nDCG@10", tuple(curves), (), None, 64))
-    assert numbers["adawidth"] == 0
-    assert {name for name, number in numbers.items() if number is None} == {f"m{i}" for i in range(5)}
-    coloured = [number for number in numbers.values() if number is not None]
-    assert sorted(coloured) == list(range(9))
+    names = [name for name in REGISTRY if ":" not in name]
+    curves = tuple(Curve(name, (32,), (0.0 if name in ALWAYS else place / 100,), (0.0,)) for place, name in enumerate(names))
+    styles = series(Chart("nDCG@10", curves, (), None, 64))
+    coloured = {name for name, style in styles.items() if style is not None}
+    assert len(coloured) == 9 < len(names)
+    assert set(ALWAYS) <= coloured
+    ranked = sorted(set(names) - set(ALWAYS), key=names.index)
+    assert coloured - set(ALWAYS) == set(ranked[-5:])
+
+
+def test_a_method_has_one_style_in_every_chart_and_no_other_has_it() -> None:
+    methods = [name for name in REGISTRY if ":" not in name]
+    recipes = [recipe.name for recipe in (*LABELLED, *UNLABELLED)]
+    styles = {name: style_of(name) for name in (*methods, *recipes)}
+    assert None not in styles.values()
+    assert len(set(styles.values())) == len(styles)
+    for chart in (("pca", "adawidth"), ("adawidth", "truncation", "pca")):
+        curves = tuple(Curve(name, (32,), (0.5,), (0.0,)) for name in chart)
+        assert series(Chart("nDCG@10", curves, (), None, 64))["pca"] == styles["pca"]
+    assert style_of("pca:centred") not in styles.values()
+    assert style_of("pca:centred").colour == styles["pca"].colour
+    assert style_of("identity") == styles["truncation"]
+
+
+def test_a_report_has_unseen_queries_every_measure_and_what_a_budget_is(model: AdaWidth, collection: Dataset, results: dict) -> None:
+    example = {"query": "a <b>", "relevant": ["d1"], "answers": {"32": ["d1", "d2"]}, "texts": {"d1": "first"}}
+    page = render({**results, "examples": [example]})
+    for words in ("unseen", "R@100", "a &lt;b&gt;", "<b>d1</b><small>first</small>", "scrolls sideways"):
+        assert words in page
+    alone = render(evaluate(model, collection, widths=[16, "full"], measures=["nDCG@10", "R@100", "P@5"]).to_json())
+    for words in ("P@5", "R@100 unseen", "frozen", "multiply-adds"):
+        assert words in alone
+
+
+def test_no_words_are_drawn_inside_a_picture(results: dict) -> None:
+    """They would overlap curves; the legend has them."""
+    page = render(results)
+    drawn = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
+    assert "frozen" not in drawn
+    assert "taper" not in drawn
+    assert "frozen encoder, all 64: 0." in page
+    assert "by stages: 0." in page
 
 
 def test_the_same_results_give_the_same_page(results: dict) -> None:

@@ -6,7 +6,7 @@ import pytest
 from adawidth.data import Documents, Judged, Vectors
 from adawidth.errors import OptionError
 from adawidth.kernels.topk import top_k
-from adawidth.metrics import Measure, evaluate, parse_measures, tied_at_cut
+from adawidth.metrics import Measure, evaluate, measured, parse_measures, tied_at_cut
 from adawidth.rotation import Rotation
 from adawidth.stages import MemoryBackend
 
@@ -85,9 +85,24 @@ def test_measures_are_read_and_written() -> None:
     assert [str(measure) for measure in parse_measures("nDCG@10 AP@1000")] == ["nDCG@10", "AP@1000"]
 
 
-@pytest.mark.parametrize("text", ["P@10", "nDCG", "nDCG@", "nDCG@0", "nDCG@-1", "nDCG@10x", "", "nDCG@1.5"])
+def test_measures_have_the_names_people_type() -> None:
+    asked = parse_measures("MAP@10 mrr@10 Recall@100 precision@5 success@1 AP@10")
+    assert [str(measure) for measure in asked] == ["AP@10", "RR@10", "R@100", "P@5", "Success@1"]
+
+
+def test_precision_and_success_by_hand() -> None:
+    judged = Judged.of([{0: 1, 1: 2, 2: 0}, {0: 1}, {}])
+    found = measured(parse_measures("P@2 P@5 Success@1 Success@2 nDCG@2"), np.array([[2, 1], [5, -1], [0, 1]]), judged)
+    assert found["P@2"].tolist() == [0.5, 0.0, 0.0]
+    assert found["P@5"].tolist() == [0.2, 0.0, 0.0]
+    assert found["Success@1"].tolist() == [0.0, 0.0, 0.0]
+    assert found["Success@2"].tolist() == [1.0, 0.0, 0.0]
+    assert list(found) == ["P@2", "P@5", "Success@1", "Success@2", "nDCG@2"]
+
+
+@pytest.mark.parametrize("text", ["F1@10", "nDCG", "AP", "nDCG@", "nDCG@0", "nDCG@-1", "nDCG@10x", "", "nDCG@1.5"])
 def test_an_unknown_measure_is_told_what_there_is(text: str) -> None:
-    with pytest.raises(OptionError, match=r"there are nDCG@k, R@k, RR@k, AP@k, as in nDCG@10"):
+    with pytest.raises(OptionError, match=r"there are nDCG@k, R@k, RR@k, AP@k, P@k, Success@k, as in nDCG@10"):
         parse_measures(text)
 
 

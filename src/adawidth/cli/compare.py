@@ -60,7 +60,9 @@ def compare(
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Methods down, widths across, bytes per document (float32) under each width."""
+    """Methods down, widths across, bytes per document (float32) under each width; what a width means where it is a budget."""
+    from ..report.tables import budgets
+
     cells = {(cell["method"], str(cell["width"])): cell for cell in result["summary"]}
     methods = list(dict.fromkeys(method for method, _ in cells))
     widths = list(dict.fromkeys(width for _, width in cells))
@@ -75,6 +77,8 @@ def show(result: Mapping[str, Any]) -> None:
     rows = [["bytes per document", *bytes_per_document]]
     rows += [[method, *(_figure(cells[method, width], spread) for width in widths)] for method in methods]
     table(["method", *widths], rows)
+    for note in budgets(result):
+        say(note)
 
 
 def _figure(cell: Mapping[str, Any], spread: bool) -> str:

@@ -29,11 +29,18 @@ def add(app: typer.Typer) -> None:
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for report.html and results.json.")] = Path("adawidth-demo"),
     force: Force = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the docstrings on a page instead; the index is DIR.index.")] = False,
+    port: Annotated[int, typer.Option("--port", metavar="N", min=1, max=65_535, help="Port of --serve.")] = 8080,
 ) -> None:
     """Fit, compare and search on vectors that come with AdaWidth.
 
     The vectors are of docstrings of Python and NumPy. If an encoder is installed, questions in words are answered too.
     """
+    if serve:
+        from .demo_serve import serve_docstrings
+
+        serve_docstrings(Path(f"{out}.index"), port, force=force)
+        return
     from .. import bundled
     from ..evaluation import compare, evaluate
     from ..formats import atomic_folder, load_dataset, refuse_out
@@ -51,7 +58,7 @@ def demo(
     say("Learning a rotation from the train queries; the test queries are of other modules.\n")
     model = AdaWidth.fit(data)
     comparison = compare(data, ["truncation", "random", "pca", "kyfan", model], widths=WIDTHS).to_json()
-    evaluation = evaluate(model, data, widths=["auto"]).to_json()
+    evaluation = evaluate(model, data, widths=[32, 64, 128, "full", "auto"]).to_json()
     show_comparison(comparison)
     policy = evaluation["results"][-1]
     say(f"\nBy stages, the width follows the query:\n{by_stages(policy)}")
@@ -90,16 +97,19 @@ def _examples(model: AdaWidth, data: Dataset) -> Iterator[dict[str, Any]]:
             "query": bundled.query_text_of(str(name)),
             "relevant": [str(document) for document in relevant[name]],
             "answers": {str(m): found[row] for m, found in answers.items()},
+            "texts": {document: _first_words(document) for found in answers.values() for document in found[row]},
         }
 
 
 def _show_example(example: dict[str, Any], width: int) -> None:
-    from .. import bundled
-
     say(f"\n“{' '.join(example['query'].split())}”")
     for m, answers in example["answers"].items():
         say(f"  {'at 64 coordinates' if m == '64' else f'at all {width}'}")
         for document in answers:
-            text = bundled.text_of(document) or ""
-            first = " ".join(text.removeprefix(document).split())[:76]
-            say(f"    {'*' if document in example['relevant'] else ' '} {document:32} {first}")
+            say(f"    {'*' if document in example['relevant'] else ' '} {document:32} {example['texts'][document]}")
+
+
+def _first_words(document: str) -> str:
+    from .. import bundled
+
+    return " ".join((bundled.text_of(document) or "").removeprefix(document).split())[:76]

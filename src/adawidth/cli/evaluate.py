@@ -42,7 +42,7 @@ def evaluate(
         str | None, typer.Option("--widths", metavar="LIST", help="Widths, full or auto.  [default: 32,64,128,256,full]")
     ] = None,
     measures: Annotated[
-        str, typer.Option("--measures", metavar="LIST", help="nDCG@k, R@k, RR@k and AP@k, as trec_eval computes them.")
+        str, typer.Option("--measures", metavar="LIST", help="nDCG@k, R@k, RR@k (MRR@k), AP@k (MAP@k), P@k and Success@k, as in trec_eval.")
     ] = "nDCG@10 R@100",
     protocol: Annotated[
         str, typer.Option("--protocol", metavar="NAME", help="exhaustive, own-shortlist or frozen-shortlist.")
@@ -58,29 +58,35 @@ def evaluate(
     online: Annotated[bool, typer.Option("--online", help="Keep to --budget query by query, in their order.")] = False,
     task: Task = None,
     run: Annotated[
-        Path | None, typer.Option("--run", metavar="FILE", help="Write the answers at the last of --widths as a TREC run.")
+        Path | None, typer.Option("--run", metavar="FILE", help="Write answers as TREC runs, one file per width: FILE, or NAME.WIDTH.trec.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite --run, if AdaWidth wrote it.")] = False,
     engine: EngineUrl = None,
     collection: Collection = "adawidth",
     skip_unknown: SkipUnknown = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what each width keeps and costs on a split's queries."""
+    from ..evaluation.evaluate import asked_widths
     from ..evaluation.evaluate import evaluate as evaluated
-    from ..evaluation.indexed import evaluate_index
+    from ..evaluation.indexed import WIDTHS, evaluate_index
     from ..evaluation.shortlist import Protocol
-    from ..evaluation.widths import FROZEN, parse_widths
+    from ..evaluation.widths import parse_widths
     from ..formats import load_dataset, write_run
     from ..model import AdaWidth
-    from .results import TAG, refuse_run
+    from .results import TAG, refuse_run, run_files
 
-    if run is not None:
-        refuse_run(run)
     fitted = AdaWidth.load(model)
+    given = None if widths is None else parse_widths(widths)
+    routed = any(option is not None for option in (policy, budget, quality, start)) or transductive or online
+    asked = asked_widths(WIDTHS if engine and given is None else given, fitted.width, routed=routed and engine is None)
+    runs = {} if run is None else run_files(run, asked)
+    for file in runs.values():
+        refuse_run(file, force=force)
     data = load_dataset(dataset, encoder_for(fitted, dataset, encoder), skip_unknown=skip_unknown, width=fitted.width)
     common: dict[str, Any] = {
         "split": split,
-        "widths": None if widths is None else parse_widths(widths),
+        "widths": asked,
         "measures": measures.split(),
         "policy": policy,
         "budget": budget,
@@ -96,9 +102,8 @@ def evaluate(
     else:
         with index_at(None, engine, collection, fitted) as index:
             result = evaluate_index(index, data, **common)
-    if run is not None:
-        last = [point for point in result.results if point.width != FROZEN][-1]
-        write_run(run, result.query_ids, last.hits, tag=f"{TAG}{last.width}")
+    for width, file in runs.items():
+        write_run(file, result.query_ids, result[width].hits, tag=f"{TAG}{width}")
     if as_json:
         emit(result.to_json())
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,26 @@ def write_json(file: Path, result: Mapping[str, Any]) -> None:
 
 def refuse_report(path: Path, *, force: bool) -> None:
     """Refuses, before any work is done, a report that can't be written, or that would replace something else."""
+    _refuse_file(path, "report", lambda: FOOT in path.read_bytes(), force=force)
+
+
+def refuse_run(path: Path, *, force: bool) -> None:
+    """The same for a TREC run."""
+    _refuse_file(path, "run", lambda: next(lines(path), (0, ""))[1].rpartition(" ")[2].startswith(TAG), force=force)
+
+
+def run_files(path: Path, widths: Sequence[int | str]) -> dict[int | str, Path]:
+    """Where the run of each width goes: a single one to `path` itself, several to answers.32.trec, answers.full.trec, …"""
+    if len(widths) == 1:
+        return {widths[0]: path}
+    packed = ".gz" if path.suffix == ".gz" else ""
+    plain = path.with_name(path.name.removesuffix(packed))
+    return {width: plain.with_name(f"{plain.stem}.{width}{plain.suffix}{packed}") for width in widths}
+
+
+def _refuse_file(path: Path, name: str, ours: Callable[[], bool], *, force: bool) -> None:
     if os.path.lexists(path) and not force:
-        raise OptionError(f"{path} exists: choose another path (--out), or replace it with force (--force)")
-    _refuse_file(path, "report", lambda: FOOT in path.read_bytes())
-
-
-def refuse_run(path: Path) -> None:
-    """The same for a TREC run, which replaces an earlier one."""
-    _refuse_file(path, "run", lambda: next(lines(path), (0, ""))[1].rpartition(" ")[2].startswith(TAG))
-
-
-def _refuse_file(path: Path, name: str, ours: Callable[[], bool]) -> None:
+        raise OptionError(f"{path} exists: choose another path, or replace it with force (--force)")
     with written(path):
         known = False
         with suppress(DataError):  # no text at all

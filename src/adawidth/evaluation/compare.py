@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import metrics
 from ..baselines import REGISTRY, Baseline, baseline
+from ..baselines.base import Staged
 from ..data import Dataset, Documents, Learning, Queries
 from ..errors import OptionError
 from ..hits import Hits
@@ -55,6 +56,7 @@ class Row:
     parameters: int
     fit_seconds: float
     stored_floats_per_document: float
+    reads_to: int | None  # of a method that reads by stages, the widest that any candidate is read
     per_query: metrics.PerQuery  # quality
     widths: F64  # spent on each query
 
@@ -65,6 +67,8 @@ class Row:
             entry["spent"] = spread_of(self.widths)
         if self.unseen is not None:
             entry["unseen"] = self.unseen
+        if self.reads_to is not None:
+            entry["reads_to"] = self.reads_to
         return entry | {
             "mean_width": self.mean_width,
             "multiply_adds": round(self.multiply_adds),
@@ -215,6 +219,8 @@ def measured(
         m = in_numbers(width, learning.documents.width)
         hits = method.search(learning.documents, queries, m, MEASURE.k)
         quality = _quality(hits, queries)
+        reads_to = method.policy(m, MEASURE.k).reach if isinstance(method, Staged) else None
+        stored = method.stored_floats(m) if reads_to is None else min(method.stored_floats(m), reads_to)
         yield Row(
             method=name,
             seed=seed,
@@ -225,7 +231,8 @@ def measured(
             multiply_adds=_cost(method, m, hits, queries),
             parameters=method.parameters,
             fit_seconds=seconds,
-            stored_floats_per_document=method.stored_floats(m),
+            stored_floats_per_document=stored,
+            reads_to=reads_to,
             per_query=quality,
             widths=hits.widths,
         )

@@ -57,7 +57,7 @@ def of_comparison(result: Mapping[str, Any]) -> Chart:
 def of_costs(result: Mapping[str, Any], entry: str, axis: str, scale: float = 1.0) -> Chart:
     """From the object of `compare --json`: quality against an entry of its results, mean over the seeds.
 
-    Points that cost more than another of the same method and are no better are left out: nobody would choose them.
+    Points that cost as much as another of the same method, or more, and are no better are left out: nobody would choose them.
     """
     width, measure = int(result["encoder_width"]), result["measure"]
     means = {(cell["method"], str(cell["width"])): (cell["mean"], cell["sd"]) for cell in result["summary"]}
@@ -66,10 +66,14 @@ def of_costs(result: Mapping[str, Any], entry: str, axis: str, scale: float = 1.
         costs.setdefault((row["method"], str(row["width"])), []).append(scale * row[entry])
     curves = []
     for method in dict.fromkeys(name for name, _ in means):
-        points = sorted((sum(spent) / len(spent), *means[key]) for key, spent in costs.items() if key[0] == method)
+        points = sorted(((sum(spent) / len(spent), *means[key]) for key, spent in costs.items() if key[0] == method), key=_cheap_and_good)
         worth = [(x, mean, sd) for i, (x, mean, sd) in enumerate(points) if all(mean > before for _, before, _ in points[:i])]
         curves.append(Curve(method, *zip(*worth, strict=True)))
     return Chart(measure, tuple(curves), (), result["frozen"][measure], width, axis)
+
+
+def _cheap_and_good(point: tuple[float, float, float]) -> tuple[float, float]:
+    return point[0], -point[1]
 
 
 def of_evaluation(result: Mapping[str, Any]) -> Chart:

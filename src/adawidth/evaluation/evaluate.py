@@ -75,10 +75,8 @@ def evaluate(
             f"{dataset.documents.name}: vectors are {dataset.documents.width} wide, the model {model.width}: "
             "use the encoder it was fitted for (--encoder)"
         )
-    asked = usable_widths(widths, WIDTHS, model.width, (FULL, AUTO))
     routed = any(option is not None for option in (policy, budget, quality, start)) or transductive or online
-    if routed and AUTO not in asked:
-        asked = (*asked, AUTO)
+    asked = asked_widths(widths, model.width, routed=routed)
     picked = model.task(task)
     policies = model.policies if picked is None else picked.policies
     bench = _Bench(model, picked, dataset, dataset.split(split), metrics.parse_measures(" ".join(measures)), protocol, shortlist)
@@ -102,6 +100,12 @@ def evaluate(
         None if picked is None else task or DEFAULT,
         bench.limits(),
     )
+
+
+def asked_widths(widths: Sequence[Width] | None, encoder_width: int, *, routed: bool = False) -> tuple[Width, ...]:
+    """The widths that `evaluate` measures; `routed`, where there are options of a policy, implies "auto"."""
+    asked = usable_widths(widths, WIDTHS, encoder_width, (FULL, AUTO))
+    return (*asked, AUTO) if routed and AUTO not in asked else asked
 
 
 def _asked(policy: str | None, budget: float | None, quality: float | None, online: bool, transductive: bool) -> dict[str, Any]:
@@ -267,5 +271,5 @@ class _Bench:
                 width,
                 100 * max(tied.values()),
             )
-        per_query = metrics.evaluate(self.measures, hits.rows, self.queries.judged)
+        per_query = metrics.measured(self.measures, hits.rows, self.queries.judged)
         return Point(width, float(mean_width), cost, per_query, hits.top(self.depth), self.unseen, details)

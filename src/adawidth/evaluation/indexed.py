@@ -16,6 +16,8 @@ from .evaluate import MEASURES
 from .points import Evaluation, Point, unseen_queries
 from .widths import AUTO, FULL, Width, usable_widths
 
+WIDTHS: tuple[Width, ...] = (AUTO, FULL)
+
 
 def evaluate_index(
     index: Index,
@@ -28,7 +30,7 @@ def evaluate_index(
 ) -> Evaluation:
     """The index's answers to a split's queries at each of `widths` (default auto, full); "auto" is a search with `options`: policy, budget,
     quality, task. Multiply-adds count the scoring of candidates, not the search for them, which each index does in its own way."""
-    asked = usable_widths(widths, (AUTO, FULL), index.model.width, (FULL, AUTO))
+    asked = usable_widths(widths, WIDTHS, index.model.width, (FULL, AUTO))
     wanted = metrics.parse_measures(" ".join(measures))
     queries, depth = dataset.split(split), max(measure.k for measure in wanted)
     assert queries.judged is not None  # a split has labels
@@ -42,7 +44,7 @@ def evaluate_index(
         rows = _rows(found, row_of, queries.own)[:, :depth]
         hits = Hits(rows, found.scores[:, : rows.shape[1]], found.widths, Documents(dataset.documents.ids))
         cost = 0.0 if found.read is None else float(found.read.coordinates.mean())
-        points.append(Point(width, found.mean_width, cost, metrics.evaluate(wanted, rows, queries.judged), hits, unseen))
+        points.append(Point(width, found.mean_width, cost, metrics.measured(wanted, rows, queries.judged), hits, unseen))
     names = tuple(queries.vectors.ids)
     return Evaluation(dataset.name, dataset.encoder, index.model.width, split, len(index), names, "index", tuple(points))
 

@@ -53,7 +53,7 @@ def under(protocol: str, documents: Vectors, queries: Queries) -> Queries:
 def limits(candidates: Rows, width: int, judged: Judged, measures: Sequence[metrics.Measure]) -> dict[str, Any]:
     """How much of what is relevant a shortlist holds, and each measure of its best order. `width` is the encoder's."""
     recall = metrics.Measure("R", candidates.shape[1])
-    best = metrics.evaluate(measures, best_order(candidates, judged), judged)
+    best = metrics.measured(measures, best_order(candidates, judged), judged)
     return {
         "candidates": candidates.shape[1],
         "mined_at": mined_at(width),

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..formats import encoders_in, load_dataset
+from ..formats.files import existing
 from ..index import IndexFolder
 from ..model import AdaWidth
 
@@ -21,6 +22,8 @@ def facts_of(path: Path) -> dict[str, Any]:
         return model_facts(AdaWidth.load(path)) | {"bytes": size}
     if (path / "embeddings").is_dir():
         return dataset_facts(path)
+    if existing(path / "corpus.jsonl") is not None:
+        raise DataError(f"{path}: texts without vectors: `adawidth encode {path} --model minilm`, or another encoder, makes them")
     found = "no such folder" if not path.is_dir() else "no manifest.sqlite, config.json or embeddings/ in it"
     raise DataError(f"{path}: {found}: give a model folder, an index folder or a dataset folder")
 

@@ -1,12 +1,10 @@
 """The report's page: its style, light and dark, and its frame."""
 
-STYLE = """
-:root { color-scheme: light dark; --page: #fdfdfc; --ink: #1d2430; --muted: #667085; --grid: #e7e9ee; --line: #98a2b3;
-  --series-0: #d9480f; --series-1: #98a2b3; --series-2: #2f9e8f; --series-3: #3b6fd4; --series-4: #8a4fbf; --series-5: #b58900;
-  --series-6: #c2255c; --series-7: #5c7c3a; --series-8: #4a5568; }
-@media (prefers-color-scheme: dark) { :root { --page: #14171c; --ink: #e8eaee; --muted: #9aa4b2; --grid: #2a2f38; --line: #7a8494;
-  --series-0: #ff8a4c; --series-1: #7c8798; --series-2: #4fc3b1; --series-3: #7aa5f7; --series-4: #bd93e8; --series-5: #dcb545;
-  --series-6: #f0709b; --series-7: #9dc172; --series-8: #a0aec0; } }
+from ..colours import style_sheet
+
+STYLE = (
+    f"{style_sheet()}\n"
+    + """\
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 52rem; padding: 2rem 1.25rem 3rem; background: var(--page); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
@@ -20,16 +18,24 @@ svg { display: block; width: 100%; height: auto; }
 svg text { font-family: inherit; }
 .narrow { display: none; }
 .keys { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; margin: 0 0 .4rem; padding: 0; font-size: .92rem; }
-.keys i, tbody th i { display: inline-block; width: .8rem; height: .8rem; border-radius: 50%; margin-right: .45rem;
-  vertical-align: -.06rem; }
-i.other { background: var(--line); opacity: .55; }
+.keys i, tbody th i { display: inline-block; width: 1.5rem; height: 0; margin-right: .45rem; vertical-align: .25rem;
+  border-top: 3px solid var(--line); }
+i.dashes-1 { border-top-style: dashed !important; }
+i.dashes-2, i.dashes-3 { border-top-style: dotted !important; }
+.keys i.other, tbody th i.other { border-top-width: 1px; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
 .sheet { width: 100%; background: white; border-radius: .4rem; }
 details { margin: .4rem 0; }
 summary { cursor: pointer; }
-.keys i.dashed { width: 1.4rem; height: 0; border-radius: 0; border-top: 2px dashed var(--line); vertical-align: .25rem; }
-.keys i.spot { border-radius: 0; transform: rotate(45deg) scale(.8); background: var(--series-0); border: 1px solid var(--ink); }
-.scroll { overflow-x: auto; }
+.keys i.frozen { border-top: 2px dashed var(--line); }
+.keys i.spot { width: .7rem; height: .7rem; margin: 0 .85rem 0 .4rem; vertical-align: -.02rem; transform: rotate(45deg);
+  background: var(--series-0); border: 1px solid var(--ink); }
+.scroll { overflow-x: auto; background: linear-gradient(to right, var(--page) 40%, transparent) local,
+  linear-gradient(to left, var(--page) 40%, transparent) right / 3rem 100% local,
+  radial-gradient(farthest-side at 0 50%, var(--line), transparent) scroll,
+  radial-gradient(farthest-side at 100% 50%, var(--line), transparent) right / .8rem 100% scroll;
+  background-size: 3rem 100%, 3rem 100%, .8rem 100%, .8rem 100%; background-repeat: no-repeat; }
+.swipe { display: none; color: var(--muted); font-size: .85rem; margin: .3rem 0 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; min-width: 100%; }
 th, td { padding: .38rem .7rem; text-align: right; border-bottom: 1px solid var(--grid); white-space: nowrap; font-weight: 400; }
 th:first-child { text-align: left; padding-left: 0; }
@@ -39,9 +45,15 @@ td b { font-weight: 650; }
 .steps .bar { width: 60%; }
 .bar i { display: block; height: .7rem; border-radius: .2rem; min-width: 2px; background: var(--series-0); }
 footer { margin-top: 2.5rem; font-size: .85rem; }
-@media (max-width: 36rem) { .wide { display: none; } .narrow { display: block; } .pair { grid-template-columns: 1fr; }
+.answers { margin: .2rem 0 1rem; padding: 0; list-style: none; font-size: .92rem; }
+.answers li { overflow-wrap: anywhere; }
+.answers small { display: block; }
+blockquote { margin: 1.2rem 0 .3rem; font-style: italic; }
+@media (max-width: 36rem) { .swipe { display: block; } .wide { display: none; } .narrow { display: block; }
+  .pair { grid-template-columns: 1fr; }
   body { padding-top: 1.25rem; } th, td { padding: .34rem .5rem; } }
 """
+)
 
 PAGE = """<!doctype html>
 <html lang="en">

@@ -17,6 +17,7 @@ from ..formats import atomic_file
 from ..record import Record
 from .page import PAGE, STYLE
 from .svg import draw, series
+from .tables import bars, budgets, by_width, evaluated, examples, mark, on_unseen
 
 Results = Mapping[str, Any]  # what `evaluate --json` or `compare --json` prints; a comparison may hold an "evaluation"
 
@@ -50,7 +51,8 @@ def render(results: Results) -> str:
     try:
         chart = _chart(results)
         title = _heading(results)
-        parts = [_picture(chart), *_costs(results, chart), _table(chart), *_spent(results), *_policies(results)]
+        parts = [_picture(chart), *_tables(results, chart), *_costs(results, chart), *_spent(results), *_policies(results)]
+        parts += examples(results.get("examples", ()), int(results["encoder_width"]))
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise ArtifactError(f"these results lack what a report shows ({error!r}): make them again") from None
     body = "\n".join(part for part in parts if part)
@@ -94,10 +96,27 @@ def _facts(results: Results) -> str:
     return " · ".join(map(escape, facts))
 
 
+def _tables(results: Results, chart: Chart) -> list[str]:
+    """Of methods: at each width, and on unseen queries. Of one model: every measure at each width."""
+    at_widths = f"{chart.measure} at each width"
+    if "record" in results:
+        return [by_width(chart, at_widths)]
+    if "summary" not in results:
+        return [evaluated(results, "Every measure, and what it costs")]
+    parts = [by_width(chart, at_widths, budgets(results)), *on_unseen(results)]
+    if "evaluation" in results:
+        parts.append(evaluated(results["evaluation"], "AdaWidth alone: every measure, and what it costs"))
+    return parts
+
+
 def _picture(chart: Chart) -> str:
     keys = _keys(chart)
-    keys += "".join(f'<li><i class="spot"></i>{escape(spot.name)}, by stages</li>' for spot in chart.spots)
-    keys += '<li><i class="dashed"></i>frozen encoder, full width</li>' if chart.frozen is not None else ""
+    keys += "".join(
+        f'<li><i class="spot"></i>{escape(spot.name)}, by stages: {spot.mean:.4f} at a mean width of {spot.mean_width:.0f}</li>'
+        for spot in chart.spots
+    )
+    if chart.frozen is not None:
+        keys += f'<li><i class="frozen"></i>frozen encoder, all {chart.encoder_width}: {chart.frozen:.4f}</li>'
     seeds = any(any(curve.sds) for curve in chart.curves)
     caption = "Bands: one standard deviation over seeds. " if seeds else ""
     return (
@@ -108,21 +127,22 @@ def _picture(chart: Chart) -> str:
 
 def _keys(chart: Chart) -> str:
     """The legend: coloured curves by name, the grey ones by number."""
-    numbers = series(chart)
-    named = [f'<li><i style="background: var(--series-{n})"></i>{escape(name)}</li>' for name, n in numbers.items() if n is not None]
-    grey = sum(number is None for number in numbers.values())
-    return "".join(named) + (f'<li><i class="other"></i>{grey} other methods</li>' if grey else "")
+    styles = series(chart)
+    named = [f"<li>{mark(style)}{escape(name)}</li>" for name, style in styles.items() if style is not None]
+    grey = [name for name, style in styles.items() if style is None]
+    others = escape(grey[0]) if len(grey) == 1 else f"{len(grey)} other methods"
+    return "".join(named) + (f"<li>{mark(None)}{others}</li>" if grey else "")
 
 
 def _costs(results: Results, main: Chart) -> list[str]:
-    """Quality against bytes a document and against multiply-adds a query, side by side."""
+    """Quality against bytes per document and against multiply-adds per query, side by side."""
     if "summary" not in results or "multiply_adds" not in results["results"][0]:
         return []
     charts = [
         of_costs(results, "stored_floats_per_document", "bytes stored per document", 4.0),
         of_costs(results, "multiply_adds", "multiply-adds per query, scan included"),
     ]
-    pictures = "".join(f"<div>{draw(chart, narrow=True, colours=series(main))}</div>" for chart in charts)
+    pictures = "".join(f"<div>{draw(chart, narrow=True, styles=series(main))}</div>" for chart in charts)
     return [
         "<h2>What it costs</h2>"
         f'<figure><div class="pair">{pictures}</div><figcaption>Colours as above. A method’s points that cost more and bring nothing are '
@@ -137,50 +157,12 @@ def _spent(results: Results) -> list[str]:
     for method in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == method]
         row = mine[len(mine) // 2]
-        bars = _bars(("mean width of a query", "queries"), {f"to {bound}": count for bound, count in row["spent"].items()})
+        shown = bars(("mean width of a query", "queries"), {f"to {bound}": count for bound, count in row["spent"].items()})
         parts.append(
             f"<details{' open' if method == 'adawidth' else ''}><summary>{escape(method)}, budget {escape(str(row['width']))}: "
-            f"mean width {row['mean_width']:.1f}</summary>{bars}</details>"
+            f"mean width {row['mean_width']:.1f}</summary>{shown}</details>"
         )
     return ["<h2>What queries spend</h2>", *parts] if parts else []
-
-
-def _bars(titles: tuple[str, str], counts: Mapping[str, float]) -> str:
-    """Counts as a table with a bar each."""
-    most = max(counts.values())
-    rows = "".join(
-        f'<tr><th>{escape(name)}</th><td>{count:,.0f}</td><td class="bar"><i style="width: {100 * count / most:.1f}%"></i></td></tr>'
-        for name, count in counts.items()
-    )
-    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
-    return f'<table class="steps"><thead><tr>{head}<th></th></tr></thead><tbody>{rows}</tbody></table>'
-
-
-def _table(chart: Chart) -> str:
-    numbers = series(chart)
-    widths = sorted({m for curve in chart.curves for m in curve.widths})
-    best = {m: max(curve.means[curve.widths.index(m)] for curve in chart.curves if m in curve.widths) for m in widths}
-    head = "".join(f"<th>{m:g}</th>" for m in widths)
-    size = "".join(f"<td>{4 * m:,.0f}</td>" for m in widths)
-    rows = []
-    for curve in chart.curves:
-        cells = {m: (mean, sd) for m, mean, sd in zip(curve.widths, curve.means, curve.sds, strict=True)}
-        shown = "".join(_cell(cells.get(m), best[m]) for m in widths)
-        number = numbers[curve.name]
-        mark = '<i class="other"></i>' if number is None else f'<i style="background: var(--series-{number})"></i>'
-        rows.append(f"<tr><th>{mark}{escape(curve.name)}</th>{shown}</tr>")
-    return (
-        f'<h2>{escape(chart.measure)} at each width</h2><div class="scroll"><table><thead><tr><th>width</th>{head}</tr></thead>'
-        f'<tbody><tr class="size"><th>bytes read of a document</th>{size}</tr>{"".join(rows)}</tbody></table></div>'
-    )
-
-
-def _cell(figure: tuple[float, float] | None, best: float) -> str:
-    if figure is None:
-        return "<td>–</td>"
-    mean, sd = figure
-    text = f"{mean:.4f}" + (f"<small> ± {sd:.4f}</small>" if sd else "")
-    return f"<td>{f'<b>{text}</b>' if round(mean, 4) >= round(best, 4) else text}</td>"
 
 
 def _policies(results: Results) -> list[str]:
@@ -191,12 +173,12 @@ def _policies(results: Results) -> list[str]:
         if entry.get("width") != AUTO:
             continue
         fixed, difference = entry["fixed"], entry["fixed"]["difference"]
-        measure, bars = difference["measure"], _bars(("width", "candidates read to it"), entry["survivors"])
+        measure, shown = difference["measure"], bars(("width", "candidates read to it"), entry["survivors"])
         parts.append(
             f"<h2>By stages: {escape(entry['policy'])}</h2>"
             f"<p>{escape(measure)} <b>{entry[measure]:.4f}</b> at a mean width of <b>{entry['mean_width']:.1f}</b>, "
             f"{entry['multiply_adds']:,} multiply-adds. The fixed width {fixed['width']}, {fixed['multiply_adds']:,} multiply-adds, "
             f"gives {fixed[measure]:.4f}: a difference of {difference['mean']:+.4f}, "
-            f"95 % interval {difference['low']:+.4f} to {difference['high']:+.4f}.</p>{bars}"
+            f"95 % interval {difference['low']:+.4f} to {difference['high']:+.4f}.</p>{shown}"
         )
     return parts

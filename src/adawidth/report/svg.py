@@ -5,78 +5,70 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 import numpy as np
 
+from ..colours import ALWAYS, OURS, PAGE, SERIES, Style, style_of, variables
 from ..errors import OptionalDependencyError
 from ..evaluation.curves import WIDTH, Chart
 
-# Drawn in these stand-ins, which become CSS variables in the file.
-_VARIABLES = {"#010101": "--ink", "#020202": "--muted", "#030303": "--grid", "#040404": "--line"}
-_SERIES = 9
-_COLOURS = {f"#0{i + 5:x}0a0a": f"--series-{i}" for i in range(_SERIES)}
-_INK, _MUTED, _GRID, _LINE = _VARIABLES
-_OURS = "adawidth"
-_ALWAYS = (_OURS, "adawidth-query", "truncation", "paper")  # in colour, however many methods there are
+MOST = 9  # curves in colour
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.6)), (0, (5, 1.5, 1, 1.5)))  # by number, as a Style has it
+_INK, _MUTED, _GRID, _LINE = (PAGE[name][0] for name in ("ink", "muted", "grid", "line"))
 
 
-def series(chart: Chart) -> dict[str, int | None]:
-    """The colour number of each curve: 0 is our own, the others follow in order. Where there are more than colours, the best have one."""
-    ranked = sorted(chart.curves, key=lambda curve: (curve.name not in _ALWAYS, -sum(curve.means) / len(curve.means)))
-    others = [curve.name for curve in ranked if curve.name != _OURS][: _SERIES - 1]
-    number = count(1)
-    coloured = {_OURS: 0} | {curve.name: next(number) for curve in chart.curves if curve.name in others}
-    return {curve.name: coloured.get(curve.name) for curve in chart.curves}
+def series(chart: Chart) -> dict[str, Style | None]:
+    """How each curve is drawn, by its name alone. Where there are many, only the best are in colour, and those always asked about."""
+    ranked = sorted(chart.curves, key=lambda curve: (curve.name not in ALWAYS, -sum(curve.means) / len(curve.means)))
+    coloured = {curve.name for curve in ranked if style_of(curve.name) is not None}
+    if len(coloured) > MOST:
+        coloured = {curve.name for curve in ranked if curve.name in coloured and ranked.index(curve) < MOST}
+    return {curve.name: style_of(curve.name) if curve.name in coloured else None for curve in chart.curves}
 
 
-def draw(chart: Chart, *, narrow: bool = False, colours: Mapping[str, int | None] | None = None) -> str:
-    """One <svg> element; `narrow` is made for a phone, `colours` are another chart's `series`."""
+def draw(chart: Chart, *, narrow: bool = False, styles: Mapping[str, Style | None] | None = None) -> str:
+    """One <svg> element without words inside the axes; `narrow` is made for a phone, `styles` are another chart's `series`."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
         raise OptionalDependencyError("matplotlib", "report") from None
-    style: dict[Any, Any] = {
+    settings: dict[Any, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": "adawidth",
         "font.family": "sans-serif",
         "font.size": 10.5,
         "text.parse_math": False,
     }
-    with matplotlib.rc_context(style):
+    with matplotlib.rc_context(settings):
         figure = Figure(figsize=(4.1, 4.3) if narrow else (8.2, 4.3), layout="constrained")
         axes = figure.add_subplot()
-        _plot(axes, chart, series(chart) if colours is None else colours)
+        _plot(axes, chart, series(chart) if styles is None else styles)
         _dress(axes, chart, narrow)
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(file.getvalue(), chart)
 
 
-def _plot(axes: Any, chart: Chart, numbers: Mapping[str, int | None]) -> None:
-    colours = list(_COLOURS)
-    for curve in sorted(chart.curves, key=lambda curve: numbers[curve.name] is not None):
-        number = numbers[curve.name]
-        if number is None:
+def _plot(axes: Any, chart: Chart, styles: Mapping[str, Style | None]) -> None:
+    for curve in sorted(chart.curves, key=lambda curve: styles[curve.name] is not None):
+        style = styles[curve.name]
+        if style is None:
             axes.plot(curve.widths, curve.means, color=_LINE, linewidth=0.9, alpha=0.55, zorder=2)
             continue
-        ours = number == 0
+        colour, ours = SERIES[style.colour][0], curve.name == OURS
         means, sds = np.array(curve.means), np.array(curve.sds)
         if sds.any():
-            axes.fill_between(curve.widths, means - sds, means + sds, color=colours[number], alpha=0.18, linewidth=0)
+            axes.fill_between(curve.widths, means - sds, means + sds, color=colour, alpha=0.18, linewidth=0)
         axes.plot(
-            curve.widths, means, color=colours[number], linewidth=2.6 if ours else 1.6, marker="o", markersize=5.5 if ours else 3.6,
-            zorder=4 if ours else 3, solid_capstyle="round", solid_joinstyle="round",
+            curve.widths, means, color=colour, linewidth=2.6 if ours else 1.6, linestyle=DASHES[style.dashes], marker="o",
+            markersize=5.5 if ours else 3.6, zorder=4 if ours else 3, solid_capstyle="round", solid_joinstyle="round",
         )  # fmt: skip
     for spot in chart.spots:
         axes.plot(
-            [spot.mean_width], [spot.mean], marker="D", markersize=9, color=colours[0], markeredgecolor=_INK, markeredgewidth=1.2, zorder=6
-        )
-        axes.annotate(
-            f"{spot.name}: {spot.mean:.3f} at {spot.mean_width:.0f}", (spot.mean_width, spot.mean), xytext=(11, -1), va="center",
-            textcoords="offset points", color=_INK, fontsize=10.5, zorder=7,
+            [spot.mean_width], [spot.mean], marker="D", markersize=9, color=SERIES[0][0], markeredgecolor=_INK, markeredgewidth=1.2,
+            zorder=6,
         )  # fmt: skip
     if chart.frozen is not None:
         axes.axhline(chart.frozen, color=_LINE, linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
@@ -99,11 +91,6 @@ def _dress(axes: Any, chart: Chart, narrow: bool) -> None:
     if widths:
         axes.set_xlim(widths[0] / 1.08, widths[-1] * 1.08)
     axes.margins(y=0.1)
-    if chart.frozen is not None:
-        axes.text(
-            0.99, chart.frozen, f"frozen, all {chart.encoder_width}: {chart.frozen:.3f}", transform=axes.get_yaxis_transform(),
-            ha="right", va="bottom", color=_MUTED, fontsize=9.5,
-        )  # fmt: skip
     axes.set_xlabel(chart.axis, color=_INK)
     axes.set_ylabel(chart.measure, color=_INK)
     axes.grid(axis="y", color=_GRID, linewidth=0.9)
@@ -135,10 +122,10 @@ def _readable(widths: list[float], most: int) -> list[float]:
 
 
 def _inline(svg: str, chart: Chart) -> str:
-    """The element alone, sized by the page, named for screen readers, its stand-in colours turned into variables."""
+    """The element alone, sized by the page, named for screen readers, its colours turned into the page's variables."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img" aria-label="' + f"{chart.measure} against {chart.axis}" + '"', svg, count=1)
-    for colour, variable in (_VARIABLES | _COLOURS).items():
-        svg = svg.replace(colour, f"var({variable})")
+    for variable, (light, _) in variables().items():
+        svg = svg.replace(light, f"var({variable})")
     return re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", svg)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..colours import PAGE, SERIES, themed
 from ..errors import OptionalDependencyError
 from .law import WidthLaw
 from .planner import Prediction
 
-INK, MUTED, GRID, SHADE = "#1d2430", "#667085", "#e7e9ee", "#f4f5f7"
+PAPER, INK, MUTED, GRID, SHADE = (PAGE[name][0] for name in ("page", "ink", "muted", "grid", "shade"))
+DEPTHS = (0, 2, 5, 6, 3, 4, 9, 8)  # colours of the depths, neighbours well apart …
+MARKERS = "osD^vP*X"  # … and their markers
 SHALLOW, DEEP = np.array([0.85, 0.28, 0.06]), np.array([0.16, 0.33, 0.62])  # colours of the first and the last depth
 BEYOND = 4  # times the corpus, drawn where nothing larger was asked for
 
@@ -25,12 +29,16 @@ def draw(law: WidthLaw, asked: Prediction, path: str | Path) -> None:
         raise OptionalDependencyError("matplotlib", "report") from None
     style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "adawidth", "font.family": "sans-serif", "font.size": 10.5}
     with matplotlib.rc_context(style):
-        figure = Figure(figsize=(8.2, 4.8), layout="constrained", facecolor="white")
-        axes = figure.add_subplot()
+        figure = Figure(figsize=(8.2, 4.8), layout="constrained", facecolor=PAPER)
+        axes = figure.add_subplot(facecolor=PAPER)
         _plot(axes, law, asked)
         _dress(axes, law)
-        metadata = {"Date": None, "Creator": None} if Path(path).suffix == ".svg" else None
-        figure.savefig(path, metadata=metadata, dpi=150)
+        if Path(path).suffix != ".svg":
+            figure.savefig(path, dpi=150)
+            return
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+        Path(path).write_text(themed(file.getvalue()), encoding="utf-8")
 
 
 def _plot(axes: Any, law: WidthLaw, asked: Prediction) -> None:
@@ -40,36 +48,32 @@ def _plot(axes: Any, law: WidthLaw, asked: Prediction) -> None:
     axes.set_xlim(sizes[0] / 1.15, end)
     a, b, c = law.coefficients
     for place, k in enumerate(depths):
-        share = place / max(len(depths) - 1, 1)
-        colour = tuple((1 - share) * SHALLOW + share * DEEP)
+        colour = SERIES[DEPTHS[place % len(DEPTHS)]][0]
         known = law.defined[:, place]
         widths = law.cells[:, known, place]
         spread = widths.std(axis=0, ddof=1)
         axes.errorbar(
-            sizes[known], widths.mean(axis=0), yerr=spread, fmt="o", color=colour, markersize=5, elinewidth=1.1, zorder=3, label=f"k = {k}"
-        )
+            sizes[known], widths.mean(axis=0), yerr=spread, fmt=MARKERS[place % len(MARKERS)], color=colour, markersize=5.5,
+            elinewidth=1.1, zorder=3, label=f"k = {k}",
+        )  # fmt: skip
         for x, dashes in ((np.geomspace(sizes[0], largest, 50), "-"), (np.geomspace(largest, end, 50), (0, (4, 3)))):
             y = a + b * np.log(x) + c * np.log(k)
             axes.plot(x, np.where(y >= law.required.widths[0], y, np.nan), color=colour, linewidth=1.6, linestyle=dashes, zorder=2)
-    axes.axhline(law.required.encoder_width, color=MUTED, linewidth=1.2, linestyle=(0, (5, 3)), zorder=1)
-    axes.set_ylim(0, 1.12 * law.required.encoder_width)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, labelcolor=INK, handletextpad=0.2)
+    whole = law.required.encoder_width
+    axes.axhline(whole, color=MUTED, linewidth=1.2, linestyle=(0, (5, 3)), zorder=1, label=f"encoder width {whole}")
+    axes.set_ylim(0, 1.12 * whole)
     if asked.width is not None and asked.interval is not None:
         low, high = asked.interval
         error = [[asked.width - low], [high - asked.width]]
-        axes.errorbar([asked.documents], [asked.width], yerr=error, fmt="D", color=INK, markersize=7, elinewidth=1.8, capsize=4, zorder=5)
-        axes.annotate(
-            f"{asked.width} for k = {asked.k}", (asked.documents, asked.width), xytext=(-10, 8), textcoords="offset points",
-            ha="right", color=INK, bbox={"facecolor": SHADE, "edgecolor": "none", "pad": 1.5}, zorder=6,
+        axes.errorbar(
+            [asked.documents], [asked.width], yerr=error, fmt="D", color=INK, markersize=7, elinewidth=1.8, capsize=4, zorder=5,
+            label=f"{asked.width} for k = {asked.k}",
         )  # fmt: skip
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, labelcolor=INK, handletextpad=0.5)
 
 
 def _dress(axes: Any, law: WidthLaw) -> None:
     axes.set_xscale("log")
-    axes.text(
-        0.01, law.required.encoder_width, f"encoder width {law.required.encoder_width}", transform=axes.get_yaxis_transform(),
-        va="bottom", color=MUTED, fontsize=9.5,
-    )  # fmt: skip
     axes.text(
         law.required.sizes[-1],
         0.985,
