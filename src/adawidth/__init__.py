@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .data import Dataset, Document, Qrels, Vectors
     from .errors import AdaWidthError, UnknownOutcomeError
+    from .evaluation.check import check
     from .evaluation.compare import compare
     from .evaluation.evaluate import evaluate
     from .formats import load_dataset
@@ -34,6 +35,7 @@ __all__ = [
     "Vectors",
     "WidthLaw",
     "__version__",
+    "check",
     "compare",
     "connect",
     "evaluate",
@@ -57,6 +59,7 @@ _HOME = {
     "UnknownOutcomeError": "errors",
     "Vectors": "data",
     "WidthLaw": "sufficiency",
+    "check": "evaluation",
     "compare": "evaluation",
     "connect": "model",
     "evaluate": "evaluation",

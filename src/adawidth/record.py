@@ -68,9 +68,7 @@ class _Fit:
     def to_json(self) -> dict[str, Any]:
         """As config.json has it."""
         stored = asdict(self) | {"trials": [trial.to_json() for trial in self.trials]}
-        if not self.encoding:
-            del stored["encoding"]
-        return stored
+        return {name: value for name, value in stored.items() if name not in ("encoding", "profile") or value}
 
     @classmethod
     def of_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -91,6 +89,7 @@ class Record(_Fit):
     recipe: str = "auto"  # as asked
     labels: bool = False
     pool: int = 0  # documents that the fit held in memory
+    profile: Mapping[str, Any] = field(default_factory=dict)  # how documents and queries looked under the model: see model/profile.py
 
 
 @dataclass(frozen=True, kw_only=True)

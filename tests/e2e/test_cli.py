@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -125,6 +126,23 @@ def test_without_labels_a_command_names_only_what_it_has(
     assert refused.exit_code == 1
     assert "add qrels/train.tsv" in refused.stderr
     assert "--no-labels" not in refused.stderr
+
+
+def test_check_tells_by_its_exit_code(dataset_folder: Path, model_folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "check.html"
+    fits = adawidth("check", model_folder, dataset_folder, "--out", page)
+    assert (fits.exit_code, fits.stdout.splitlines()[0][:26]) == (0, "The model fits collection:"), fits.stderr
+    assert "does the model still fit?" in page.read_text()
+    assert "--force" in adawidth("check", model_folder, dataset_folder, "--out", page).stderr
+    vectors = dataset_folder / "embeddings" / "tiny"
+    turn = np.linalg.qr(np.random.default_rng(3).standard_normal((64, 64)))[0]
+    for side in ("corpus", "queries"):
+        np.save(vectors / f"{side}.npy", (np.load(vectors / f"{side}.npy") @ turn).astype(np.float32))
+    changed = adawidth("check", model_folder, dataset_folder, "--json")
+    assert changed.exit_code == 3
+    assert json.loads(changed.stdout)["fits"] is False
+    assert changed.stdout.count("\n") == 1
+    assert adawidth("check", model_folder, tmp_path / "nowhere").exit_code == 1
 
 
 def test_an_out_that_exists_needs_force(dataset_folder: Path, model_folder: Path) -> None:

@@ -127,10 +127,12 @@ ENGINES: Mapping[str, Url] = {
 }
 
 
-@pytest.fixture(params=["memory", "disk", *ENGINES])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture(params=["memory", "disk", "service", *ENGINES])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     name = str(request.param)
-    return Place(name, tmp_path, ENGINES[name](request, tmp_path) if name in ENGINES else None)
+    made = Place(name, tmp_path, ENGINES[name](request, tmp_path) if name in ENGINES else None)
+    yield made
+    made.close()
 
 
 @pytest.fixture(params=list(ENGINES))

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import EXTRAS, AdaWidthError, OptionalDependencyError
 from . import (
+    check,
     compare,
     demo,
     encode,
@@ -76,6 +77,7 @@ for module in (
     fit,
     refit,
     evaluate,
+    check,
     compare,
     index,
     rotate,

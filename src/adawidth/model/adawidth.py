@@ -29,6 +29,7 @@ from ..types import F32, Id, Recipe, Storage, StrPath
 from .card import describe
 from .drift import warn_if_grown
 from .index import Index
+from .profile import look
 
 if TYPE_CHECKING:
     from ..encoders import Encoder
@@ -96,7 +97,9 @@ class AdaWidth:
         if query_map:
             learned = learn_task(fitted.rotation, fitted.policies, learning, chosen_under=fitted.chosen, seed=seed)
             tasks[DEFAULT] = replace(learned, record=replace(learned.record, **origin))
-        return cls(fitted.rotation, fitted.policies, replace(fitted.record, **origin), seen, tasks)
+        model = cls(fitted.rotation, fitted.policies, replace(fitted.record, **origin), seen, tasks)
+        seen_now = look(model, learning.documents, learning.dev.vectors, learning.dev.own, seed)
+        return replace(model, record=replace(model.record, profile=seen_now.profile()))
 
     @property
     def width(self) -> int:
@@ -178,12 +181,14 @@ class AdaWidth:
         metadata: Sequence[Mapping[str, Any]] | None = None,
         storage: Storage = "auto",
         keep: int | None = None,
+        hybrid: bool = False,
         force: bool = False,
     ) -> Index:
         """The documents, rotated and ready to search: in memory or, with a `path`, in an index folder on disk.
 
         Documents of a dataset folder bring the titles, texts and metadata of its corpus.jsonl, unless you give others. On disk,
-        `keep` coordinates are stored (all by default), and `storage` says how candidates are found.
+        `keep` coordinates are stored (all by default), and `storage` says how candidates are found;
+        `hybrid` also indexes the words of titles and texts, which hybrid search needs (in memory, it does without).
 
         >>> index = model.index(documents, "notes.index", titles=[f"note {i}" for i in range(200)])
         >>> index.search(documents[7], k=1)[0][0].title
@@ -212,6 +217,8 @@ class AdaWidth:
                 folder, self.rotation, start=start, ladder=LADDER, target=target, keep=kept, storage=storage, numbered=without_ids
             )  # fmt: skip
             with index:
+                if hybrid:
+                    index.compact(hybrid=True)
                 index.write(source)
         return open_index(path)
 

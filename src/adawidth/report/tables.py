@@ -24,7 +24,7 @@ def by_width(chart: Chart, title: str, notes: Sequence[str] = ()) -> str:
         shown = "".join(_cell(cells.get(m), best[m]) for m in widths)
         rows.append(f"<tr><th>{mark(styles[curve.name])}{escape(curve.name)}</th>{shown}</tr>")
     said = "".join(f"<p><small>{escape(note)}</small></p>" for note in notes)
-    return f"<h2>{escape(title)}</h2>{_table(['width', *(f'{m:g}' for m in widths)], rows)}{said}"
+    return f"<h2>{escape(title)}</h2>{table(['width', *(f'{m:g}' for m in widths)], rows)}{said}"
 
 
 def mark(style: Style | None) -> str:
@@ -66,7 +66,7 @@ def on_unseen(results: Mapping[str, Any]) -> list[str]:
             cells.append(f"<td>{sum(found) / len(found):.4f}</td>" if found else "<td>–</td>")
         shown.append(f"<tr><th>{escape(method)}</th>{''.join(cells)}</tr>")
     title = f"<h2>{escape(measure)} on {count:,} unseen queries</h2>"
-    return [f"{title}{_table(['width', *widths], shown)}<p><small>{UNSEEN.capitalize()}.</small></p>"]
+    return [f"{title}{table(['width', *widths], shown)}<p><small>{UNSEEN.capitalize()}.</small></p>"]
 
 
 def evaluated(evaluation: Mapping[str, Any], title: str) -> str:
@@ -83,7 +83,7 @@ def evaluated(evaluation: Mapping[str, Any], title: str) -> str:
         figures.append(f"{entry['multiply_adds']:,}")
         rows.append(f"<tr><th>{escape(name)}</th>{''.join(f'<td>{figure}</td>' for figure in figures)}</tr>")
     said = f"<p><small>{count:,} of {evaluation['queries']:,} queries are {UNSEEN}.</small></p>" if count else ""
-    return f"<h2>{escape(title)}</h2>{_table(head, rows)}{said}"
+    return f"<h2>{escape(title)}</h2>{table(head, rows)}{said}"
 
 
 def bars(titles: tuple[str, str], counts: Mapping[str, float]) -> str:
@@ -115,7 +115,7 @@ def _answer(document: str, example: Mapping[str, Any]) -> str:
     return f"<li>{shown}{f'<small>{text}</small>' if text else ''}</li>"
 
 
-def _table(head: Iterable[str], rows: Iterable[str]) -> str:
+def table(head: Iterable[str], rows: Iterable[str]) -> str:
     """A table that scrolls sideways where it is too wide, and shows that it does."""
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     return (
