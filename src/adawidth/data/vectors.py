@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -171,6 +172,10 @@ def as_queries(values: Any, width: int) -> F32:
     array = np.atleast_2d(values) if plain else np.asarray(as_matrix(values, "queries"), np.float32)
     if array.shape[1] != width:
         raise DataError(f"queries are {array.shape[1]} wide, the model {width}: use the encoder the model was fitted for")
+    if len(array) == 1:  # as most are that come one at a time
+        length = math.sqrt(np.dot(array[0], array[0]))
+        if SHORTEST <= length < math.inf:
+            return np.ascontiguousarray(array / np.float32(length))
     norms = np.sqrt(np.einsum("nd,nd->n", array, array))
     if len(array) and not (norms.min() >= SHORTEST and norms.max() < np.inf):  # NaN is neither
         bad, what = _faulty(array, norms)
