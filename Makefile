@@ -6,25 +6,33 @@ BIN    := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-engines coverage lint format bench paper paper-check clean
+.PHONY: demo test test-slow test-engines test-integrations coverage lint format bench paper paper-check clean docs
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/adawidth demo --force
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines" -n 2 --dist loadfile
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations" -n 2 --dist loadfile
 
 # real databases, started by the tests themselves; Milvus apart, because a machine runs only one such server
 test-engines: $(VENV)/.installed-engines
 	$(ONE_THREAD) $(BIN)/python -m pytest -m engines -k "not milvus" -n 2 --dist loadfile tests/engines
 	$(ONE_THREAD) $(BIN)/python -m pytest -m engines -k milvus tests/engines
 
+# LangChain, LlamaIndex, Haystack, MTEB, scikit-learn, ONNX and the like, at the versions in constraints.txt
+test-integrations: $(VENV)/.installed-integrations
+	$(ONE_THREAD) $(BIN)/python -m pytest -m integrations -n 2 --dist loadfile -o asyncio_default_fixture_loop_scope=function
+
 test-slow: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -m slow -n 2 --dist loadgroup
 
 # the quick tests again, with the lines that they reach; compiled loops are not seen
 coverage: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines" -n 2 --dist loadfile --cov --cov-report term:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations" -n 2 --dist loadfile --cov --cov-report term:skip-covered
+
+# the site, in build/site; a warning is an error, and nothing is fetched. tests/test_site.py builds it too
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -d build/doctrees . build/site
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
@@ -66,6 +74,10 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt
 
 $(VENV)/.installed-engines: $(VENV)/.installed-dev
 	$(INSTALL) --editable ".[dev,engines]"
+	touch $@
+
+$(VENV)/.installed-integrations: $(VENV)/.installed-dev
+	$(INSTALL) --editable ".[dev,integrations]"
 	touch $@
 
 clean:

@@ -1,6 +1,6 @@
 """Many shards behind one query: fan-out, tail latency and merging at 10 to 1,000 shards. A simulation; its parts are measured.
 
-    python benchmarks/shards.py            (a minute; writes results/shards.json and docs/figures/shards.svg)
+    python benchmarks/shards.py            (a minute; writes results/shards.json; figures.py draws it)
 
 A billion documents, spread evenly. A query goes to one replica of every shard and is answered when the last shard has answered and the
 answers are merged. What a shard takes is fitted on results/growth.json (median of a scan at 64 coordinates by number of documents, and how
@@ -16,11 +16,7 @@ import math
 import time
 from pathlib import Path
 
-import matplotlib
 import numpy as np
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
 
 HERE = Path(__file__).parent
 DOCUMENTS, K, QUERIES, SHARDS = 1_000_000_000, 10, 4_000, (10, 20, 50, 100, 200, 500, 1_000)
@@ -81,26 +77,6 @@ def simulate(model: dict[str, float], shards: int) -> dict[str, float]:
     return {"shards": shards, "documents_per_shard": int(documents), **{name: round(value, 3) for name, value in figures.items()}}
 
 
-def draw(rows: list[dict[str, float]]) -> None:
-    figure, axis = plt.subplots(figsize=(7.4, 4.2))
-    shards = [row["shards"] for row in rows]
-    looks = (("shard_p50", "#9a9a9a", "-", "one shard, median"), ("query_p50", "#4c78a8", "-", "query, median"),
-             ("query_p99", "#4c78a8", ":", "query, p99"), ("hedged_p50", "#e45756", "-", "hedged query, median"),
-             ("hedged_p99", "#e45756", ":", "hedged query, p99"), ("merge", "#54a24b", "-", "merging"))  # fmt: skip
-    for name, colour, line, label in looks:
-        axis.plot(shards, [row[f"{name}_ms"] for row in rows], color=colour, ls=line, lw=2, marker="o", ms=4, label=label)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xticks(shards, [f"{count:,}" for count in shards])
-    axis.minorticks_off()
-    axis.set_xlabel("shards of a billion documents")
-    axis.set_ylabel("milliseconds, simulated")
-    axis.grid(alpha=0.2)
-    axis.legend(frameon=False, fontsize=8.5, ncols=2)
-    figure.tight_layout()
-    figure.savefig(HERE.parent / "docs" / "figures" / "shards.svg", metadata={"Date": None}, facecolor="white")
-
-
 def main() -> None:
     model = fitted()
     rows = [simulate(model, shards) for shards in SHARDS]
@@ -114,7 +90,6 @@ def main() -> None:
         "rows": rows,
     }
     (HERE / "results" / "shards.json").write_text(json.dumps(result, indent=1) + "\n")
-    draw(rows)
     print(json.dumps(result, indent=1))
 
 

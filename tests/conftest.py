@@ -1,6 +1,7 @@
 """A small collection on which retrieval works, in memory and on disk, and a small index on disk, for every test that needs one."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +74,13 @@ def _filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(_filled: Path, tmp_path: Path) -> Path:
     """The folder of an index with 300 documents; a test may change it."""
     return Path(shutil.copytree(_filled, tmp_path / "filled.index"))
+
+
+@pytest.fixture
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipes as they are, with a few steps: examples are to run, not to learn."""
+    from adawidth.training import choose, refit
+
+    for name in ("LABELLED", "UNLABELLED"):
+        monkeypatch.setattr(choose, name, tuple(replace(recipe, steps=10) for recipe in getattr(choose, name)))
+    monkeypatch.setattr(refit, "RECIPES", tuple(replace(recipe, steps=10) for recipe in refit.RECIPES))

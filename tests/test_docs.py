@@ -11,7 +11,6 @@ import io
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from runpy import run_path
@@ -27,10 +26,9 @@ from adawidth import bundled, load_dataset
 from adawidth.cli.app import app
 from adawidth.data import Dataset, Qrels, Vectors
 from adawidth.formats import write_qrels, write_vectors
-from adawidth.training import choose, refit
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(?P<skip><!-- not run -->\n)?^```(?P<kind>python|console)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 TAKES_LONG = ("adawidth demo",)  # tested in e2e/
@@ -70,16 +68,8 @@ def blocks(page: Path) -> Iterator[tuple[int, str, str]]:
             yield text.count("\n", 0, match.start()) + 1, match["kind"], match["code"]
 
 
-@pytest.fixture
-def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recipes as they are, with a few steps: the examples are to run, not to learn."""
-    for name in ("LABELLED", "UNLABELLED"):
-        monkeypatch.setattr(choose, name, tuple(replace(recipe, steps=10) for recipe in getattr(choose, name)))
-    monkeypatch.setattr(refit, "RECIPES", tuple(replace(recipe, steps=10) for recipe in refit.RECIPES))
-
-
-@pytest.mark.usefixtures("_short_runs")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples_run(page: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workspace)
     namespace: dict[str, object] = {"__name__": "__example__"}
@@ -150,7 +140,7 @@ def public() -> Iterator[tuple[str, object, str]]:
                         yield f"{name}.{inner}", getattr(found, inner), inspect.getdoc(found) or ""
 
 
-@pytest.mark.usefixtures("_short_runs")
+@pytest.mark.usefixtures("short_runs")
 @pytest.mark.parametrize(("name", "found", "before"), [pytest.param(*one, id=one[0]) for one in public() if one[0] not in NO_EXAMPLE])
 def test_every_public_name_has_an_example_that_runs(
     name: str, found: object, before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .hits import Answer, Hit, Hits
     from .model import AdaWidth, Index, connect, open_index
     from .rotation import Rotation
+    from .serve.async_client import AsyncClient
+    from .serve.client import Client
     from .sufficiency import WidthLaw
 
 __version__ = "0.2.0"
@@ -20,6 +22,8 @@ __all__ = [
     "AdaWidth",
     "AdaWidthError",
     "Answer",
+    "AsyncClient",
+    "Client",
     "Dataset",
     "Document",
     "Hit",
@@ -43,6 +47,8 @@ _HOME = {
     "AdaWidth": "model",
     "AdaWidthError": "errors",
     "Answer": "hits",
+    "AsyncClient": "serve.async_client",
+    "Client": "serve.client",
     "Dataset": "data",
     "Document": "data",
     "Hit": "hits",

@@ -12,6 +12,9 @@ EXTRAS = {
     "pyarrow": "parquet",
     "sentence_transformers": "encode",
     "wordllama": "encode",
+    "pypdf": "documents",
+    "docx": "documents",
+    "yaml": "documents",
     "psycopg": "pgvector",
     "pymilvus": "milvus",
     "qdrant_client": "qdrant",
@@ -19,6 +22,14 @@ EXTRAS = {
     "lancedb": "lancedb",
     "ray": "ray",
     "lance": "ray",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "ir_datasets": "ir",
+    "ranx": "ir",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "prometheus_client": "serve",
+    "httpx": "serve",
 }  # package -> the extra that brings it
 
 
@@ -44,6 +55,10 @@ class OptionError(AdaWidthError, ValueError):
 
 class ArtifactError(AdaWidthError):
     """A model or index folder that is missing, damaged, newer than this version, or does not fit."""
+
+
+class BusyError(ArtifactError):
+    """Another process, or another part of this one, is writing to the index: try again."""
 
 
 class UnknownOutcomeError(AdaWidthError):

@@ -34,3 +34,15 @@ def progress(what: str, total: int) -> Iterator[Advance]:
                 bars.update(task, note=note)
 
         yield advance
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Says what takes a while, as long as it does: `with waiting("loading the encoder"): …`."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield

@@ -122,19 +122,19 @@ def test_a_cluster_of_two_nodes_with_nothing_but_loopback(model: AdaWidth, colle
     if os.geteuid() != 0 or shutil.which("unshare") is None or shutil.which("ip") is None:
         pytest.skip("needs root, unshare and ip for a network namespace")
     model.save(tmp_path / "model")
-    environment = {**os.environ, "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_TMPDIR": "/tmp"}
+    environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_TMPDIR": "/tmp"}
     command = ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, str(HERE / "two_nodes.py")]
     done = subprocess.run(
         [*command, str(tmp_path / "model"), str(folder), str(tmp_path / "out")],
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=420,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     said = json.loads(done.stdout.strip().splitlines()[-1])
     assert said["addresses"] == 1
-    assert said["nodes"] == 2
+    assert said["killed"]  # the first process of the client: the connection was tried again
     assert said["nodes_that_worked"] == 2
     table = parquet.read_table(tmp_path / "out")
     assert table["id"].to_pylist() == list(collection.documents.ids)

@@ -293,6 +293,12 @@ def test_keep_shrinks_an_index(model: AdaWidth, tmp_path: Path, caplog: pytest.L
         model.index(vectors(N), tmp_path / "j", keep=97)
 
 
+@pytest.mark.parametrize("options", [{"keep": 32}, {"storage": "pq4"}])
+def test_what_only_a_folder_can_do_is_refused_in_memory(model: AdaWidth, options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="give a path as well"):
+        model.index(vectors(N), **options)
+
+
 @pytest.mark.parametrize("width", [1, 2, 8, 31])
 def test_any_width_will_do(width: int, tmp_path: Path) -> None:
     rows = unit(np.random.default_rng(0).standard_normal((50, width)).astype(np.float32))

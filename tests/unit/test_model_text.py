@@ -118,3 +118,24 @@ def test_one_string_is_not_taken_for_many_texts(index: Path) -> None:
         with pytest.raises(DataError, match="texts are 'ab': give a list"):
             opened.add(texts="ab", ids=["a", "b"])
         assert "a" not in opened
+
+
+def test_titles_are_encoded_with_texts_and_empty_ones_are_refused(index: Path, tmp_path: Path) -> None:
+    with open_index(Path(shutil.copytree(index, tmp_path / "index"))) as opened:
+        opened.add(texts=["It has two wheels."], titles=["Bicycle"], ids=["b"])
+        whole = load_encoder("wordllama").encode(["Bicycle It has two wheels."], "document")
+        assert opened.search(whole, k=1, width="full").scores[0, 0] == pytest.approx(1, abs=1e-3)
+        for texts, words in ((["fine", " "], r"row 1 \(d\) is empty"), (["fine", None], r"row 1 \(d\) is 'None'")):
+            with pytest.raises(DataError, match=words):
+                opened.add(texts=texts, ids=["c", "d"])
+        assert "c" not in opened
+
+
+def test_documents_of_a_dataset_bring_their_texts(index: Path, tmp_path: Path) -> None:
+    data = load_dataset(index.parent)
+    model = AdaWidth.load(index / "model")
+    for path in (None, tmp_path / "index"):
+        assert model.index(data.documents, path).get("lamp").text == THINGS["lamp"]
+    some = data.documents.select([1, 0])
+    assert [one.title for one in model.index(some).documents()] == ["Umbrella", "Lamp"]
+    assert model.index(data.documents, titles=["x"] * 64).get("lamp").text == ""

@@ -3,7 +3,7 @@
     kl       KL(softmax(G / θ) ‖ softmax(S_m / θ))                          G the frozen scores, S_m the prefix cosines
     decoder  1 − tanh⟨P q̂[:m], d⁺⟩ + tanh⟨P q̂[:m], d⁻⟩, and so for d̂     P one decoder for both, for training alone
 
-Losses and their weights are the authors', who learn one encoder a width; here every prefix of one learns at once, from PCA.
+Losses and their weights are the authors', who learn one encoder per width; here every prefix of one learns at once, from PCA.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Panorama(Abandoning):
     KNOBS = (*np.arange(0.0, 0.5, 0.05).tolist(), 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, float("inf"))
 
     def levels(self, start: int, width: int) -> tuple[int, ...]:
-        """The ladder's widths: each costs the length of one tail a document."""
+        """The ladder's widths: each costs the length of one tail per document."""
         return ladder_from(start, width)
 
     def hopes(self, stage: Stage, knob: float) -> Floats:

@@ -83,7 +83,7 @@ class Quantised(ABC):
 
 
 class Int8(Quantised):
-    """8 bits a coordinate, evenly between its smallest and largest value: four coordinates a float, up to all of them."""
+    """8 bits per coordinate, evenly between its smallest and largest value: four coordinates per float, up to all of them."""
 
     BITS = 8
 
@@ -92,7 +92,7 @@ class Int8(Quantised):
         return min(fitted(self, self.rotation).width, 4 * width)
 
     def codes(self, width: int) -> int:
-        """One a coordinate."""
+        """One per coordinate."""
         return self.coordinates(width)
 
     def quantiser(self, width: int) -> Any:
@@ -107,7 +107,7 @@ class Int8(Quantised):
 
 
 class PQ4(Quantised):
-    """Product quantisation of all coordinates by 4-bit codes: eight codes a float, up to one for each coordinate.
+    """Product quantisation of all coordinates by 4-bit codes: eight codes per float, up to one for each coordinate.
 
     Where fewer fit a code stands for several coordinates, as few as divide the encoder width; leading axes are grouped with trailing
     ones, so that the groups vary alike (as OPQ does it in closed form).
@@ -125,14 +125,14 @@ class PQ4(Quantised):
         return next(count for count in range(min(whole, 8 * width), 0, -1) if whole % count == 0)
 
     def quantiser(self, width: int) -> Any:
-        """A product quantiser with 16 centroids a code."""
+        """A product quantiser with 16 centroids per code."""
         made = faiss.ProductQuantizer(self.coordinates(width), self.codes(width), self.BITS)
         made.cp.seed, made.cp.min_points_per_centroid = self.seed, 1
         return made
 
     @property
     def parameters(self) -> int:
-        """The rotation's degrees of freedom, and 16 numbers a coordinate."""
+        """The rotation's degrees of freedom, and 16 numbers per coordinate."""
         width = fitted(self, self.rotation).width
         return width * (width - 1) // 2 + 16 * width
 

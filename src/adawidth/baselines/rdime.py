@@ -38,7 +38,7 @@ class RDIME(PRFDIME):
 
     @property
     def parameters(self) -> int:  # type: ignore[override]
-        """One factor a width."""
+        """One factor per width."""
         return len(fitted(self, self.factors))
 
 

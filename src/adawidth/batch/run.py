@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -18,6 +20,11 @@ from ..errors import AdaWidthError, OptionError, need
 from ..progress import progress
 from ..threads import cpus
 from .shards import Shard
+
+log = logging.getLogger("adawidth")
+
+TRIES = 4  # of a connection that the cluster takes up and then drops
+PAUSE = 0.5  # seconds before the second try, twice as long before each further one
 
 T = TypeVar("T")
 
@@ -35,7 +42,7 @@ def over(work: Callable[[Shard], T], shards: Sequence[Shard], on: str | None, wh
             return
         with _cluster(on) as ray:
             feed = ray.remote(num_cpus=0)(_Feed).remote(work, list(shards))
-            while (packed := _got(ray, feed.next.remote(), on)) is not None:
+            while (packed := _got(ray, feed, on)) is not None:
                 number, result = pickle.loads(packed)
                 if isinstance(result, _Refused):
                     raise getattr(errors, result.kind, AdaWidthError)(result.message)
@@ -77,10 +84,11 @@ class _Feed:
         return None if row is None else bytes(row["packed"])
 
 
-def _got(ray: Any, reference: Any, on: str) -> Any:
+def _got(ray: Any, feed: Any, on: str) -> Any:
+    """The next result of the feed; a task that failed and a cluster that went away are one error of one line."""
     try:
-        return ray.get(reference)
-    except ray.exceptions.RayError as error:
+        return ray.get(feed.next.remote())
+    except (ray.exceptions.RayError, ConnectionError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise AdaWidthError(f"Ray at {on}: a task failed: {lines[-1][:300] if lines else type(error).__name__}") from None
 
@@ -96,16 +104,35 @@ def _cluster(on: str) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    try:
-        if on == "local":
-            ray.init("local", num_cpus=cpus(), include_dashboard=False, **quiet)
-        else:
-            ray.init(on, **quiet)
-    except (ConnectionError, ValueError, TimeoutError, RuntimeError) as error:
-        reason = str(error).strip().partition("\n")[0][:200]
-        raise OptionError(f"Ray at {on!r} can't be reached ({reason}): give ray://HOST:10001, an address, or local (--on)") from None
+    _connect(ray, on)
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _connect(ray: Any, on: str) -> None:
+    """Connects to a cluster. For every client, `ray://` starts a process on the head node; where that process dies or is slow, as on a
+    busy head, the connection is aborted, and tried again: the next one gets a process of its own."""
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    for tried in range(1, TRIES + 1):
+        try:
+            if on == "local":
+                ray.init("local", num_cpus=cpus(), include_dashboard=False, **quiet)
+            else:
+                ray.init(on, **quiet)
+            return
+        except (ConnectionError, ValueError, TimeoutError, RuntimeError) as error:
+            dropped = isinstance(error, ConnectionAbortedError)
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            reason = lines[-1 if dropped else 0][:200]  # what it says of itself stands behind the traceback of the server
+            if not dropped:
+                raise OptionError(
+                    f"Ray at {on!r} can't be reached ({reason}): give ray://HOST:10001, an address, or local (--on)"
+                ) from None
+            if tried == TRIES:
+                raise AdaWidthError(
+                    f"Ray at {on!r} dropped the connection {TRIES} times ({reason}): see ray_client_server*.err on its head node"
+                ) from None
+            log.info("Ray at %s dropped the connection (%s): trying again", on, reason)
+            time.sleep(PAUSE * 2 ** (tried - 1) * random.uniform(0.5, 1.5))

@@ -11,7 +11,26 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import EXTRAS, AdaWidthError, OptionalDependencyError
-from . import check, compare, demo, encode, evaluate, fit, index, info, push, quickstart, refit, report, reproduce, rotate, search, width
+from . import (
+    check,
+    compare,
+    demo,
+    encode,
+    evaluate,
+    export,
+    fit,
+    index,
+    info,
+    push,
+    quickstart,
+    refit,
+    report,
+    reproduce,
+    rotate,
+    search,
+    serve,
+    width,
+)
 from .help import Command
 
 
@@ -51,7 +70,26 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, quickstart, encode, fit, refit, evaluate, check, compare, index, rotate, push, search, width, reproduce, report, info):
+for module in (
+    demo,
+    quickstart,
+    encode,
+    fit,
+    refit,
+    evaluate,
+    check,
+    compare,
+    index,
+    rotate,
+    push,
+    export,
+    search,
+    serve,
+    width,
+    reproduce,
+    report,
+    info,
+):
     module.add(app)
 for command in app.registered_commands:
     command.cls = Command
@@ -62,11 +100,19 @@ def common(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)] = False,
 ) -> None:
     """Dense retrieval that evaluates only as many embedding coordinates as each query needs."""
-    notes = logging.StreamHandler(sys.stderr)
+    notes = _Notes()
     notes.setFormatter(_OneLine())
     logger = logging.getLogger("adawidth")
     logger.handlers = [notes]
     logger.setLevel(logging.INFO)
+
+
+class _Notes(logging.Handler):
+    """Writes to standard error as it is then: a progress bar takes its place, and shows lines above itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(self.format(record) + "\n")
+        sys.stderr.flush()
 
 
 class _OneLine(logging.Formatter):

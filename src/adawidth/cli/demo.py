@@ -29,11 +29,18 @@ def add(app: typer.Typer) -> None:
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for report.html and results.json.")] = Path("adawidth-demo"),
     force: Force = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the docstrings on a page instead; the index is DIR.index.")] = False,
+    port: Annotated[int, typer.Option("--port", metavar="N", min=1, max=65_535, help="Port of --serve.")] = 8080,
 ) -> None:
     """Fit, compare and search on vectors that come with AdaWidth.
 
     The vectors are of docstrings of Python and NumPy. If an encoder is installed, questions in words are answered too.
     """
+    if serve:
+        from .demo_serve import serve_docstrings
+
+        serve_docstrings(Path(f"{out}.index"), port, force=force)
+        return
     from .. import bundled
     from ..evaluation import compare, evaluate
     from ..formats import atomic_folder, load_dataset, refuse_out

@@ -26,7 +26,7 @@ def search_docstrings() -> None:
     from ..model import AdaWidth
 
     encoder = load_encoder("wordllama")
-    asked, docstrings = _texts()
+    asked, docstrings = docstring_texts()
     queries = encode_sorted(encoder, asked[::10], "query")  # some hundred are enough to calibrate with
     documents = Vectors.of(encode_sorted(encoder, docstrings, "document"), [text.id for text in docstrings], name="docstrings")
     index = AdaWidth.fit(documents, queries, recipe="pca").index(documents)
@@ -38,7 +38,7 @@ def search_docstrings() -> None:
             say(f"    {name:32} {' '.join((bundled.query_text_of(bundled.QUERY_PREFIX + name) or '').split())[:76]}")
 
 
-def _texts() -> tuple[list[Text], list[Text]]:
+def docstring_texts() -> tuple[list[Text], list[Text]]:
     """First sentences, and whole docstrings, of what this Python has."""
     from .. import bundled
     from ..formats import Text, read_ids

@@ -1,25 +1,20 @@
-"""adawidth index, add, update, remove, compact, snapshot, repair"""
+"""adawidth index, remove, compact, snapshot, repair"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import OptionError
 from ..types import Storage
-from .options import AsJson, DatasetPath, Force, IndexPath, ModelEncoder, ModelPath, encoder_for
+from .add import add_documents, report, update, vectors_of
+from .options import AsJson, DatasetPath, Force, IndexPath, ModelEncoder, ModelPath
 from .output import emit, say, size
 
 if TYPE_CHECKING:
     from ..index import IndexFolder
-    from ..model import AdaWidth
-
-Sources = Annotated[
-    list[Path], typer.Argument(metavar="SOURCE", help="Dataset folders, or vector files: .npy, .npz, .safetensors or .parquet.")
-]
 
 
 def add(app: typer.Typer) -> None:
@@ -52,7 +47,7 @@ def index(
 
     refuse_out(out, INDEX, force=force, inputs=[model, dataset])
     fitted = AdaWidth.load(model)
-    source = of_dataset(dataset, _encoder(fitted, dataset, encoder), width=fitted.width)
+    source = of_dataset(dataset, vectors_of(fitted, dataset, encoder), width=fitted.width)
     with fitted.index(source, out, storage=storage, keep=keep, force=force) as made:
         facts = made.facts()
     if as_json:
@@ -61,16 +56,6 @@ def index(
     codes = ", ".join(segment["storage"] for segment in facts["segments"])
     say(f"{facts['documents']:,} documents, {facts['width']} of {facts['encoder_width']} coordinates kept, candidates by {codes}")
     say(f"written: {out} ({size(facts['bytes'])})")
-
-
-def add_documents(path: IndexPath, sources: Sources, encoder: ModelEncoder = None, as_json: AsJson = False) -> None:
-    """Add new documents to an index, all or none."""
-    _write(path, sources, encoder, as_json, update=False)
-
-
-def update(path: IndexPath, sources: Sources, encoder: ModelEncoder = None, as_json: AsJson = False) -> None:
-    """Add documents, replacing those with the same ids."""
-    _write(path, sources, encoder, as_json, update=True)
 
 
 def remove(
@@ -88,7 +73,7 @@ def remove(
         raise OptionError("give ids, or a file of them with --ids")
     with IndexFolder(path) as opened:
         removed = opened.remove(wanted)
-        _report(path, {"removed": removed}, f"removed {removed:,} documents", as_json, *_sizes(opened))
+        report(path, {"removed": removed}, f"removed {removed:,} documents", as_json, *_sizes(opened))
 
 
 def compact(path: IndexPath, as_json: AsJson = False) -> None:
@@ -97,7 +82,7 @@ def compact(path: IndexPath, as_json: AsJson = False) -> None:
 
     with IndexFolder(path) as opened:
         done = opened.compact()
-        _report(path, {"compacted": done}, "compacted" if done else "nothing to compact", as_json, *_sizes(opened))
+        report(path, {"compacted": done}, "compacted" if done else "nothing to compact", as_json, *_sizes(opened))
 
 
 def snapshot(
@@ -114,7 +99,7 @@ def snapshot(
     refuse_out(out, INDEX, force=force, inputs=[path])
     with IndexFolder(path) as opened:
         opened.snapshot(out, force=force)
-        _report(path, {"snapshot": str(out)}, f"written: {out}", as_json, *_sizes(opened))
+        report(path, {"snapshot": str(out)}, f"written: {out}", as_json, *_sizes(opened))
 
 
 def repair(
@@ -141,43 +126,5 @@ def repair(
         say(identifier)
 
 
-def _write(path: Path, sources: Sequence[Path], encoder: str | None, as_json: bool, *, update: bool) -> None:
-    from ..formats.documents import joined, of_dataset, of_file
-    from ..index import IndexFolder
-    from ..model import AdaWidth
-    from ..model.drift import warn_if_grown
-
-    with IndexFolder(path, searching=False) as opened:
-        model = AdaWidth.load(opened.path / "model")
-        width = model.width
-        found = [
-            of_dataset(source, _encoder(model, source, encoder), width=width) if source.is_dir() else of_file(source, width=width)
-            for source in sources
-        ]
-        written = opened.write(joined(found), update=update)
-    warn_if_grown(model, written.documents)
-    counts = {"added": written.added, "replaced": written.replaced, "storage": written.storage}
-    words = f"added {written.added:,} documents, replaced {written.replaced:,}"
-    _report(path, counts, words, as_json, written.documents, written.segments)
-
-
-def _encoder(model: AdaWidth, dataset: Path, asked: str | None) -> str | None:
-    """The encoder whose vectors to use. A dataset that has vectors of another encoder only is refused, unless --encoder names it."""
-    from ..formats import encoders_in
-
-    fitted, found = model.record.encoder, encoders_in(dataset)
-    if asked is None and fitted and len(found) == 1 and fitted not in found:
-        mend = f"encode it with {fitted}, or give --encoder {found[0]} if that is the same encoder"
-        raise OptionError(f"{dataset}: its vectors are of the encoder {found[0]}, the model is for {fitted}: {mend}")
-    return encoder_for(model, dataset, asked)
-
-
 def _sizes(opened: IndexFolder) -> tuple[int, int]:
     return len(opened), len(opened.view.segments)
-
-
-def _report(path: Path, counts: dict[str, Any], words: str, as_json: bool, documents: int, segments: int) -> None:
-    if as_json:
-        emit({"index": str(path), **counts, "documents": documents})
-    else:
-        say(f"{words}; {path} has {documents:,} documents in {segments} segments")

@@ -50,9 +50,15 @@ EncoderModel = Annotated[
     str,
     typer.Option("--model", metavar="NAME", help="Encoder: a preset (minilm, wordllama, …), a folder, a hub name, or openai:NAME."),
 ]
-TextColumn = Annotated[str | None, typer.Option("--text-column", metavar="NAME", help="Column with the text, in CSV, JSONL or Parquet.")]
+TextColumn = Annotated[str | None, typer.Option("--text-column", metavar="NAME", help="Column with the text, in a table.")]
 TitleColumn = Annotated[str | None, typer.Option("--title-column", metavar="NAME", help="Column to put in front of the text.")]
-IdColumn = Annotated[str | None, typer.Option("--id-column", metavar="NAME", help="Column with the ids.  [default: row numbers]")]
+IdColumn = Annotated[str | None, typer.Option("--id-column", metavar="NAME", help="Column with the ids.  [default: file and row]")]
+
+Passage = Annotated[int, typer.Option("--passage", metavar="N", min=1, help="Longest passage of a document, in characters.")]
+Overlap = Annotated[
+    int, typer.Option("--overlap", metavar="N", min=0, help="Characters, in whole sentences, that a passage repeats of the last.")
+]
+TrustEncoder = Annotated[bool, typer.Option("--trust-encoder", help="Load whichever encoder the index names.")]
 
 
 def labels_of(no_labels: bool) -> bool | None:

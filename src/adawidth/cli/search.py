@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import OptionError
-from .options import AsJson, Budget, Collection, EngineUrl, Policy, Quality, Task
+from .options import AsJson, Budget, Collection, EngineUrl, Policy, Quality, Task, TrustEncoder
 from .output import emit, say
 from .prompt import ask, show_answer
-
-if TYPE_CHECKING:
-    from ..hits import Answer
 
 
 def add(app: typer.Typer) -> None:
@@ -45,7 +42,7 @@ def search(
     encoder: Annotated[
         str | None, typer.Option("--encoder", metavar="NAME", help="Where to find the index's encoder, if it was moved.")
     ] = None,
-    trust_encoder: Annotated[bool, typer.Option("--trust-encoder", help="Load whichever encoder the index names.")] = False,
+    trust_encoder: TrustEncoder = False,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads to share the queries.")] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -62,13 +59,13 @@ def search(
     options["width"] = _width(width)
     other = None if model is None else AdaWidth.load(model)
     with index_at(path, engine, collection, other, encoder=encoder, trust_encoder=trust_encoder) as index:
-        hits = index.search(None if vectors is None else read_vectors(vectors), k, text=text, **options) if vectors or text else ()
+        hits = index.search(None if vectors is None else read_vectors(vectors), k, text=text, **options) if vectors or text else None
         if as_json:
-            emit({"results": [_answer(answer) for answer in hits]})
+            emit({"results": [] if hits is None else hits.to_dicts()})
             return
-        for answer in hits:
+        for answer in hits or ():
             say(f"\n{answer.query if text else f'query {answer.query}'}")
-            show_answer(answer, index.model.width)
+            show_answer(answer, index.model.width, str(answer.query) if text else "")
         if interactive:
             ask(index, k, **options)
 
@@ -80,9 +77,3 @@ def _width(text: str | None) -> int | str | None:
     if not text.isdecimal():
         raise OptionError(f"--width takes a number or full, not {text!r}")
     return int(text)
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    """As `--json` prints it: of what is known, the title."""
-    hits = [{"id": hit.id, "score": hit.score, **({"title": hit.title} if hit.title else {})} for hit in answer]
-    return {"query": answer.query, "mean_width": answer.mean_width, "hits": hits}

@@ -27,6 +27,7 @@ from .base import Input, Prompts, Role, fingerprint_of
 
 PREFIX = "openai:"
 BASE, KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
+DEFAULT = "https://api.openai.com/v1"
 TRIES = 5
 BUSY = (408, 409, 429, 500, 502, 503, 504)
 SECONDS = 120  # for one answer, all of it
@@ -139,7 +140,9 @@ class _Stay(HTTPRedirectHandler):
 
 
 def _base() -> str:
-    base = os.environ.get(BASE, "").rstrip("/")
+    base = (os.environ.get(BASE) or DEFAULT).rstrip("/")
+    if base == DEFAULT and not os.environ.get(KEY, "").strip():
+        raise OptionError(f"set {KEY} to your key for {DEFAULT}, or {BASE} to another endpoint, as https://HOST/v1")
     parts = urlsplit(base) if base.isprintable() else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise OptionError(f"set {BASE} to your endpoint, as https://HOST/v1 (and {KEY} to its key)")

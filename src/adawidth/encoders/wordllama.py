@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
@@ -56,6 +57,16 @@ class WordLlama:
         flat = np.minimum(np.concatenate([np.asarray(ids, np.int64) for ids in tokens]), len(self._table) - 1)
         sums = np.add.reduceat(self._table[flat], np.cumsum(counts) - counts, axis=0)  # (n, 256)
         return unit(sums / counts[:, None])
+
+    def modules(self) -> list[Any]:
+        """The same as a module of sentence-transformers."""
+        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+        return [StaticEmbedding(self._tokenizer, embedding_weights=self._table)]
+
+    def tokens(self, texts: Sequence[str]) -> int:
+        """How many tokens these texts have."""
+        return sum(len(found.ids) for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False))
 
 
 def _package() -> Path:

@@ -1,4 +1,4 @@
-"""Qdrant: one point a document, one named vector a width, an HNSW graph on the start width alone; given points are rescored by the engine.
+"""Qdrant: one point per document, one named vector per width, an HNSW graph on the start width alone; the engine rescores given points.
 
 A point's id is made from the document's, which is in the payload. Filters do not read the metadata, where Qdrant compares by rules of its
 own, but `facts` and `numbers`, which are made from it: the same documents meet a filter as in memory, and one index serves every field.

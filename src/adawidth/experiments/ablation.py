@@ -75,7 +75,7 @@ def judge(cells: Sequence[Cell]) -> Verdict:
 
 
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
-    """Mean nDCG@10 over the widths, one line a row."""
+    """Mean nDCG@10 over the widths, one line per row."""
     found = Measured(cells)
     widths = _widths(found)
     figure.set_size_inches(8.2, 4.6)

@@ -25,7 +25,7 @@ from .methods import at_most
 
 
 def parts(settings: Settings) -> list[Part]:
-    """One a seed."""
+    """One per seed."""
     refuse_rotation(settings)
     head = {"train_queries": settings.train_queries, "queries": settings.queries, "smallest": settings.smallest}
     sources = ("experiments.rates:measure", "data:held_out")
@@ -50,7 +50,7 @@ def measure(data: Dataset, seed: int, settings: Settings) -> dict[str, Any]:
 
 
 def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """One row a cell."""
+    """One row per cell."""
     rows = []
     for cell in cells:
         found, row = cell["rates"], [label(cell), str(cell["seed"]), f"{cell['queries']:,}"]
@@ -72,7 +72,7 @@ def judge(cells: Sequence[Cell]) -> Verdict:
 
 
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
-    """A row a cell: the median difference with its interval."""
+    """A row per cell: the median difference with its interval."""
     told = [cell for cell in cells if cell["rates"] is not None]
     figure.set_size_inches(7.4, 1.5 + 0.4 * len(told))
     axes = figure.add_subplot()

@@ -41,7 +41,7 @@ COLOURS = {"trees": "#2f9e8f", "mlp": "#3b6fd4", "ridge": "#8a4fbf", ORACLE: "#d
 
 
 def parts(settings: Settings) -> list[Part]:
-    """One a seed."""
+    """One per seed."""
     refuse_rotation(settings)
     sources = ("experiments.routers:measure", "data:held_out")
     head = {"train_queries": settings.train_queries}
@@ -111,7 +111,7 @@ def _credits(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
 
 
 def _grouped(cells: Sequence[Cell], rotation: str, pair: tuple[int, int]) -> list[list[Mapping[str, Any]]]:
-    """The entries of a rotation and a pair of widths, those of one dataset and encoder together: one a seed."""
+    """The entries of a rotation and a pair of widths, those of one dataset and encoder together: one per seed."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for cell in cells:
         for entry in cell["routed"]:
@@ -131,7 +131,7 @@ def _envelope(entries: Sequence[Mapping[str, Any]]) -> F64:
 
 
 def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """One row a rotation and pair: nDCG@10 of the fixed widths, and what each predictor adds at equal cost."""
+    """One row per rotation and pair: nDCG@10 of the fixed widths, and what each predictor adds at equal cost."""
     names = (*PREDICTORS, "envelope", CHANCE, ORACLE)
     rows = [
         [NAMES[row["rotation"]], "{}, {}".format(*row["pair"]), f"{row['fixed']:.4f}", *(f"{row[name]:+.4f}" for name in names)]
@@ -199,7 +199,7 @@ def _diagnostics(cells: Sequence[Cell], rotation: str) -> str:
 
 
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
-    """A panel a rotation and pair: nDCG@10 of the predictors, the oracle and the fixed widths against the mean width."""
+    """A panel per rotation and pair: nDCG@10 of the predictors, the oracle and the fixed widths against the mean width."""
     figure.set_size_inches(10.4, 6.2)
     handles: dict[str, Any] = {}
     for row, rotation in enumerate(ROTATIONS):

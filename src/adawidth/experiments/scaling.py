@@ -85,7 +85,7 @@ def _or_null(values: F64) -> list[list[float | None]]:
 
 
 def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """One row a cell and quantile."""
+    """One row per cell and quantile."""
     header = ["cell", "quantile", "finite", "a", "b", "c", "mean-point R²", "largest corpus missed by", "best form there"]
     return header, [[label(cell), *_row(cell, at)] for cell in cells for at in cell["quantiles"]]
 
@@ -163,7 +163,7 @@ def _count(cells: int) -> str:
 
 
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
-    """A panel a cell: measured quantiles with their spread over subsamples, one colour a depth, and the law's lines."""
+    """A panel per cell: measured quantiles with their spread over subsamples, one colour per depth, and the law's lines."""
     columns = 2 if len(cells) == 4 else min(COLUMNS, len(cells))
     rows = -(-len(cells) // columns)
     figure.set_size_inches(1.6 + 4.4 * columns, 0.6 + 3.4 * rows)

@@ -73,7 +73,7 @@ def _bars(widths: F64, encoder_width: int) -> dict[str, Any]:
 
 
 def table(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """One row a cell."""
+    """One row per cell."""
     bounds = _ends(cells)
     header = ["cell", "queries", "k", *_names(bounds), "median", ".9 quantile", "own width, mean", "Hill index", "heavy tail"]
     return header, [_row(cell, len(bounds)) for cell in cells]
@@ -147,7 +147,7 @@ def _span(shares: Sequence[float]) -> str:
 
 
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
-    """A bar a cell, cut by width; grey is what no width finds."""
+    """A bar per cell, cut by width; grey is what no width finds."""
     figure.set_size_inches(8.6, 1.5 + 0.55 * len(cells))
     axes = figure.add_subplot()
     bounds = _ends(cells)

@@ -9,12 +9,16 @@ import json
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
+
+from ..errors import OptionError
 
 ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 DEEPEST = 20  # parentheses and NOTs in one another, and keys in a field
+SHOWN = 20  # fields in an error
 SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers that SQLite has
 
 Field = tuple[str, ...]
@@ -37,6 +41,10 @@ class Filter(ABC):
     def fields(self) -> set[Field]:
         """The fields that it asks for, each a tuple of keys."""
 
+    def compared(self) -> set[Field]:
+        """Those of them whose values it compares: some document should have each."""
+        return self.fields()
+
 
 @dataclass(frozen=True)
 class Joined(Filter):
@@ -56,6 +64,9 @@ class Joined(Filter):
     def fields(self) -> set[Field]:
         return set[Field]().union(*(part.fields() for part in self.parts))
 
+    def compared(self) -> set[Field]:
+        return set[Field]().union(*(part.compared() for part in self.parts))
+
 
 @dataclass(frozen=True)
 class Not(Filter):
@@ -72,6 +83,9 @@ class Not(Filter):
 
     def fields(self) -> set[Field]:
         return self.part.fields()
+
+    def compared(self) -> set[Field]:
+        return self.part.compared()
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,9 @@ class Missing(Leaf):
 
     def matches(self, metadata: Mapping[str, Any]) -> bool:
         return _found(metadata, self.field) is None
+
+    def compared(self) -> set[Field]:
+        return set()
 
 
 @dataclass(frozen=True)
@@ -153,6 +170,27 @@ def leaves(metadata: Mapping[str, Any], above: Field = ()) -> Iterator[tuple[Fie
             yield field, _comparable(value)
         if isinstance(value, Mapping) and len(field) < DEEPEST:
             yield from leaves(value, field)
+
+
+def has(metadata: Mapping[str, Any], field: Field) -> bool:
+    """Whether a field is there, be it null."""
+    *above, last = field
+    inner = _found(metadata, tuple(above))
+    return isinstance(inner, Mapping) and last in inner
+
+
+def there(field: Field) -> Condition:
+    """The same as SQL."""
+    return "json_type(metadata, ?) IS NOT NULL", [_path(field)]
+
+
+def unknown(field: Field, known: Collection[str], place: str) -> OptionError:
+    """The error for a field that no document has."""
+    name = ".".join(field)
+    near = get_close_matches(name, known, 1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    fields = f"there are {', '.join(sorted(known)[:SHOWN])}{', …' * (len(known) > SHOWN)}" if known else "none has any metadata"
+    return OptionError(f"the filter: no document of {place} has a field {name!r}; {fields}{meant}")
 
 
 def _found(metadata: Mapping[str, Any], field: Field) -> Any:

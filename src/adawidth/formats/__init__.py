@@ -5,12 +5,14 @@ from ..data import Document
 from .beir import encoders_in, load_dataset
 from .files import atomic_file
 from .folders import Kind, atomic_folder, refuse_out
+from .passages import Cut
 from .texts import Columns, Text, read_texts, write_texts
 from .trec import Run, read_qrels, read_run, write_qrels, write_run
 from .vectors import read_ids, read_vectors, write_ids, write_vectors
 
 __all__ = [
     "Columns",
+    "Cut",
     "Document",
     "Kind",
     "Run",

@@ -23,8 +23,9 @@ from ..data import Qrels
 from ..errors import DataError, OptionError
 from ..types import Id, StrPath
 from .files import existing, json_of
-from .folders import Kind, atomic_folder
-from .texts import Columns, Text, read_texts, write_texts
+from .folders import Kind, atomic_folder, kept_if_used
+from .passages import Cut
+from .texts import Columns, Text, read_corpus, read_texts, write_texts
 from .trec import read_qrels, write_qrels
 
 DEV = 0.15  # share of the train queries
@@ -73,20 +74,29 @@ def prepare_collection(name: str, published: Published, out: StrPath, *, force: 
 
 
 def gather_texts(
-    out: StrPath, corpus: StrPath, queries: StrPath | None = None, columns: Columns | None = None, *, force: bool = False
-) -> None:
-    """Writes a dataset folder with the texts of any file or folder that `read_texts` reads; the columns are the corpus's."""
-    _write(Path(out), Prepared(read_texts(corpus, columns), None if queries is None else read_texts(queries)), force, (corpus, queries))
+    out: StrPath,
+    corpus: StrPath,
+    queries: StrPath | None = None,
+    columns: Columns | None = None,
+    cut: Cut | None = None,
+    *,
+    force: bool = False,
+) -> bool:
+    """Writes a dataset folder with the texts of any file or folder that `read_texts` reads; columns and cut are of the corpus.
+
+    Returns False where the folder holds these texts already.
+    """
+    asked = None if queries is None else read_texts(queries)
+    return _write(Path(out), Prepared(read_corpus(corpus, columns, cut), asked), force, (corpus, queries))
 
 
-def _write(out: Path, made: Prepared, force: bool, inputs: Sequence[StrPath | None]) -> None:
+def _write(out: Path, made: Prepared, force: bool, inputs: Sequence[StrPath | None]) -> bool:
     """The folder; where `out` holds these texts and labels already it stays, with the vectors in it, so that work can go on."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
+    with kept_if_used(out.parent), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
         _fill(Path(scratch), made)
         files = sorted(file.relative_to(scratch) for file in Path(scratch).rglob("*") if file.is_file())
         if out.exists() and all((out / file).is_file() and cmp(scratch / file, out / file, shallow=False) for file in files):
-            return
+            return False
         if out.exists() and not force:
             raise OptionError(f"{out} exists and holds something else: choose another path (--out), or replace it with force (--force)")
         with atomic_folder(out, DATASET, force=force, inputs=inputs) as building:
@@ -94,6 +104,7 @@ def _write(out: Path, made: Prepared, force: bool, inputs: Sequence[StrPath | No
             for file in files:
                 (building / file).parent.mkdir(exist_ok=True)
                 Path(scratch, file).rename(building / file)
+    return True
 
 
 def _fill(folder: Path, made: Prepared) -> None:

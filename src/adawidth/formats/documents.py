@@ -18,7 +18,8 @@ from ..types import StrPath
 from .beir import check_width, load_documents, read_entries
 from .files import existing, told
 from .parquet import batches, column_of_vectors, described, matrix, opened
-from .vectors import ID_COLUMNS, named, read_found
+from .texts import holds_texts
+from .vectors import ID_COLUMNS, READERS, named, read_found
 
 log = logging.getLogger("adawidth")
 
@@ -63,6 +64,14 @@ def of_vectors(
     return Source(vectors.name, len(vectors), vectors.width, lambda: _batches(vectors, known), isinstance(vectors.ids, range))
 
 
+def of_loaded(vectors: Vectors) -> Source:
+    """Vectors, with what corpus.jsonl says of them if they were loaded from a dataset folder that has one."""
+    file = Path(vectors.name)
+    inside = file.stem == "corpus" and file.parent.parent.name == "embeddings" and not isinstance(vectors.ids, range)
+    texts = existing(file.parents[2] / "corpus.jsonl") if inside else None
+    return of_vectors(vectors) if texts is None else _described(vectors, texts)
+
+
 def of_dataset(path: Path, encoder: str | None = None, *, width: int | None = None) -> Source:
     """The documents of a dataset folder, with what corpus.jsonl says of them where there is one. Other widths than `width` are refused."""
     return _described(load_documents(path, encoder, width=width), existing(path / "corpus.jsonl"))
@@ -79,6 +88,17 @@ def of_file(path: Path, *, width: int | None = None) -> Source:
     if ids is None:
         raise DataError(f"{path}: there are no ids: add {path.with_suffix('.ids').name} with one id per line")
     return _described(Vectors.of(values, ids, name=str(path)), existing(path.with_suffix(".jsonl")))
+
+
+def has_vectors(path: Path) -> bool:
+    """Whether a file is one of vectors: by its suffix or, of Parquet, by a column of lists of numbers."""
+    if path.suffix != ".parquet":
+        return path.suffix in READERS or not holds_texts(path)
+    try:
+        column_of_vectors(path, opened(path).schema_arrow)
+    except DataError:
+        return False
+    return True
 
 
 def joined(sources: Sequence[Source]) -> Source:

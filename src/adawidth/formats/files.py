@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import math
 import os
 import stat
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
@@ -81,6 +83,21 @@ def json_of(text: str | bytes) -> Any:
     if "\\ud" in text or "\\uD" in text:
         json.dumps(value, ensure_ascii=False).encode()
     return value
+
+
+def as_json(value: Any) -> Any:
+    """A value of a table or of front matter as JSON has it: dates as text, what JSON lacks (NaN, bytes) as None."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): as_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_json(inner) for inner in value]
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, bytes | bytearray | memoryview):
+        return None
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

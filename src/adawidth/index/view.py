@@ -90,6 +90,7 @@ class View(RowBackend):
         if key not in self._filters:
             self.manifest.check_documents(self.checked)
             self.checked = self.manifest.head.following
+            self.manifest.check_fields(key.compared())
             numbers, meets = self.manifest.matching(*key.sql()), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
                 meets[first + segment.rows_of(numbers)] = True

@@ -15,7 +15,7 @@ from ..artifact import read_model, stored_rotation, write_model
 from ..data import Dataset, Learning, Qrels, Queries, Vectors, check_seed, held_out, unit
 from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
-from ..formats.documents import Source, of_vectors
+from ..formats.documents import Source, of_loaded, of_vectors
 from ..index import IndexFolder
 from ..index.folder import INDEX
 from ..index.rescore import get_ready
@@ -185,7 +185,8 @@ class AdaWidth:
     ) -> Index:
         """The documents, rotated and ready to search: in memory or, with a `path`, in an index folder on disk.
 
-        On disk, `keep` coordinates are stored (all by default), and `storage` says how candidates are found.
+        Documents of a dataset folder bring the titles, texts and metadata of its corpus.jsonl, unless you give others. On disk,
+        `keep` coordinates are stored (all by default), and `storage` says how candidates are found.
 
         >>> index = model.index(documents, "notes.index", titles=[f"note {i}" for i in range(200)])
         >>> index.search(documents[7], k=1)[0][0].title
@@ -195,9 +196,15 @@ class AdaWidth:
         without_ids = isinstance(given, Vectors) and isinstance(given.ids, range)
         if isinstance(given, Source) and given.width != self.width:
             raise DataError(f"{given.name}: documents are {given.width} wide, the model {self.width}: use the model's own encoder")
+        described = titles is not None or texts is not None or metadata is not None
+        source = given if isinstance(given, Source) else of_vectors(given, titles, texts, metadata) if described else of_loaded(given)
         if path is None:
+            if keep is not None or storage != "auto":
+                raise OptionError(
+                    f"keep={keep!r}, storage={storage!r}: an index in memory holds all coordinates as they are: give a path as well"
+                )
             store: Store = MemoryStore(self.rotation, numbered=without_ids)
-            store.write(given if isinstance(given, Source) else of_vectors(given, titles, texts, metadata))
+            store.write(source)
             return Index(self, store)
         model, kept = (self, None) if keep is None else (self._cut(keep), int(keep))
         targets = [policies.taper.target for policies in (model.policies, *(task.policies for task in model.tasks.values()))]
@@ -208,7 +215,7 @@ class AdaWidth:
                 folder, self.rotation, start=start, ladder=LADDER, target=target, keep=kept, storage=storage, numbered=without_ids
             )  # fmt: skip
             with index:
-                index.write(given if isinstance(given, Source) else of_vectors(given, titles, texts, metadata))
+                index.write(source)
         return open_index(path)
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..encoders import Encoder
 
 LARGEST = 4_000_000_000  # bytes of a packed model
+SERVICES = dict.fromkeys(("http", "https"), "adawidth.serve.client:Client")  # scheme -> module:class
 FILES = (CONFIG, WEIGHTS, CARD, SUMS)
 
 
@@ -35,8 +37,15 @@ def connect(
 ) -> Index:
     """The documents of an engine's collection, with the verbs of any index; with the model that was pushed, or another of its rotation.
 
-    `url` names the engine: postgresql://…, milvus+http://…, qdrant+http://…, lancedb:///folder (docs/engines.md has all forms).
+    `url` names the engine: postgresql://…, milvus+http://…, qdrant+http://…, lancedb:///folder (docs/engines.md has all forms);
+    http://… is a service (`adawidth serve`), which has its own model and encoder.
     """
+    if (scheme := url.partition("://")[0]) in SERVICES:
+        if model is not None:
+            raise OptionError("a service has its own model: leave out `model`, or start the service with that one")
+        module, _, name = SERVICES[scheme].partition(":")
+        found_there: Index = getattr(import_module(module), name)(url)
+        return found_there
     engine = engine_at(url, collection)
     packed = engine.open()
     found = unpacked(packed, engine.where) if model is None else model

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..data import Document, Vectors, as_queries
-from ..data.vectors import as_list
+from ..data.vectors import as_list, one_per_row
 from ..errors import DataError, OptionError
 from ..formats.documents import Source, of_vectors
 from ..hits import Hits
@@ -23,6 +23,7 @@ from ..stages import Store, Written
 from ..stages.loop import BATCH, SHORTLIST, joined
 from ..types import F32, Id, StrPath
 from .drift import calibrated, warn_if_grown
+from .texts import given
 
 if TYPE_CHECKING:
     from ..encoders import Encoder
@@ -78,6 +79,14 @@ class Index:
         if self._encoder is None or isinstance(self._encoder, str):
             self._encoder = encoder_of(self.model.record.encoding, self._encoder, trusted=self._trust_encoder)
         return self._encoder
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether texts can be searched for and added: their encoder was named, is trusted, or comes in an installed package."""
+        from ..encoders.load import comes_packaged
+
+        recorded = self.model.record.encoding.get("encoder")
+        return self._encoder is not None or (isinstance(recorded, str) and (self._trust_encoder or comes_packaged(recorded)))
 
     def with_model(self, model: AdaWidth) -> Index:
         """The same documents, searched with another model of the same rotation, such as `refit` returns.
@@ -172,6 +181,8 @@ class Index:
     ) -> Written:
         """Adds documents, all or none: vectors, or `texts` for the encoder, and what is known of each. Existing ids are refused.
 
+        Without vectors, the index's own encoder encodes each title and text.
+
         If the documents of the index are numbered, new ones without ids get the next numbers.
 
         >>> index.add(documents[:1], titles=["A copy"]).documents
@@ -179,7 +190,7 @@ class Index:
         >>> index.get(200).title
         'A copy'
         """
-        return self.write(of_vectors(self._given(vectors, ids, texts), titles, texts, metadata))
+        return self.write(of_vectors(self._given(vectors, ids, titles, texts), titles, texts, metadata))
 
     def update(
         self,
@@ -195,7 +206,7 @@ class Index:
         >>> index.update(documents[:1], ids=[7], titles=["Now a copy of 0"]).replaced
         1
         """
-        return self.write(of_vectors(self._given(vectors, ids, texts), titles, texts, metadata), update=True)
+        return self.write(of_vectors(self._given(vectors, ids, titles, texts), titles, texts, metadata), update=True)
 
     def write(self, documents: Source, *, update: bool = False) -> Written:
         """Adds or updates documents while they are read from files, batch by batch, in one commit (see formats.documents).
@@ -322,12 +333,19 @@ class Index:
         named = isinstance(queries, Vectors) and not isinstance(queries.ids, range)
         return queries.ids if named else None, as_queries(queries, self._encoder_width)
 
-    def _given(self, vectors: Any, ids: Iterable[Id] | None, texts: Sequence[str] | None) -> Vectors:
-        """Vectors as given, or of the texts."""
-        if vectors is None and texts is None:
+    def _given(self, vectors: Any, ids: Iterable[Id] | None, titles: Sequence[str] | None, texts: Sequence[str] | None) -> Vectors:
+        """Vectors as given, or of the texts, each with its title before it."""
+        if vectors is not None:
+            return Vectors.of(vectors, ids, name="documents")
+        if texts is None:
             raise OptionError("give vectors, or texts for the encoder")
-        given = self.encoder.encode(as_list(texts, "documents", "texts"), "document") if vectors is None else vectors
-        return Vectors.of(given, ids, name="documents")
+        from ..encoders.encode import encode_sorted
+
+        words = as_list(texts, "documents", "texts")
+        names = None if ids is None else one_per_row(ids, len(words), "documents", "ids")
+        heads = None if titles is None else one_per_row(titles, len(words), "documents", "titles")
+        shown = [str(name) for name in (range(len(words)) if names is None else names)]
+        return Vectors.of(encode_sorted(self.encoder, given(shown, heads, words), "document"), names, name="documents")
 
 
 @lru_cache(maxsize=64)

@@ -93,7 +93,7 @@ class Signalling(Protocol):
         ...
 
     def signal(self, stage: Stage) -> F64:
-        """One number a query, from stage 1, whose distribution changes where queries drift. (Q,)"""
+        """One number per query, from stage 1, whose distribution changes where queries drift. (Q,)"""
         ...
 
 

@@ -135,7 +135,7 @@ def _keys(chart: Chart) -> str:
 
 
 def _costs(results: Results, main: Chart) -> list[str]:
-    """Quality against bytes a document and against multiply-adds a query, side by side."""
+    """Quality against bytes per document and against multiply-adds per query, side by side."""
     if "summary" not in results or "multiply_adds" not in results["results"][0]:
         return []
     charts = [

@@ -13,6 +13,7 @@ import numpy as np
 from ..data import BLOCK, Document, Documents, Vectors
 from ..errors import DataError
 from ..filters import parse
+from ..filters.conditions import has, unknown
 from ..formats.documents import Source
 from ..kernels.extend import extend
 from ..kernels.topk import top_k
@@ -150,6 +151,9 @@ class MemoryStore(RowStore):
 
     def where(self, condition: str | Mapping[str, Any]) -> MemoryBackend:
         wanted, view = parse(condition), self.view
+        for field in wanted.compared() if self._known else ():
+            if not any(has(document.metadata, field) for document in self._known):
+                raise unknown(field, {str(key) for document in self._known for key in document.metadata}, "this index")
         met = [wanted.matches(document.metadata) for document in self._known]
         return view.restricted(np.array(met, np.bool_))
 

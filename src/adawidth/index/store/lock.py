@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ...errors import ArtifactError
+from ...errors import ArtifactError, BusyError
 
 FILE = "lock"
 
@@ -37,7 +37,7 @@ def held(folder: Path) -> Iterator[int]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             process = _read(path).get("process", "unknown")
-            raise ArtifactError(f"{folder}: process {process} is writing to it: wait until it is done; searching goes on") from None
+            raise BusyError(f"{folder}: process {process} is writing to it: wait until it is done; searching goes on") from None
         _write(handle, last_commit(folder), doubt(folder))
         yield handle
     finally:

@@ -24,6 +24,7 @@ import numpy as np
 
 from ...data import Document
 from ...errors import ArtifactError
+from ...filters.conditions import Field, there, unknown
 from ...formats.files import json_of
 from ...types import I64
 from . import lock
@@ -217,6 +218,14 @@ class Manifest:
     def matching(self, condition: str, values: Sequence[Any]) -> I64:
         """The numbers of the documents that meet a condition, whose values are bound and never part of its text."""
         return np.array([number for (number,) in self.query(f"SELECT number FROM documents WHERE {condition}", values)], np.int64)
+
+    def check_fields(self, fields: Collection[Field]) -> None:
+        """Refuses a filter that asks for a field which no document has, and names those there are."""
+        for field in fields if self.head.documents else ():
+            condition, values = there(field)
+            if not self.query(f"SELECT 1 FROM documents WHERE {condition} LIMIT 1", values):
+                known = self.query("SELECT DISTINCT key FROM documents, json_each(metadata)")
+                raise unknown(field, [str(key) for (key,) in known], str(self.path.parent))
 
     def check(self) -> None:
         """Reads every page and every document; refuses a damaged one."""

@@ -1,0 +1,93 @@
+// Adding and removing documents.
+
+import { post, remove as erase } from "./api.js";
+import { byId, count, h } from "./dom.js";
+import { named } from "./results.js";
+
+let facts;
+let search;
+
+/** Wires both forms. `search` has `ask` and `askAgain`. */
+export function setUpDocuments(served, searching) {
+  facts = served;
+  search = searching;
+  if (!facts.writable) {
+    byId("documents").hidden = true;
+    byId("documents-note").textContent = "This service is read-only. Started with an API key (ADAWIDTH_API_KEY), it takes new documents here, and labels for results.";
+    return;
+  }
+  if (!facts.text) {
+    byId("add-text-label").textContent = `Vector of the encoder: ${facts.encoder_width} numbers`;
+    byId("add-text").placeholder = "0.12, -0.05, …";
+  }
+  byId("add-id").required = !facts.numbered;
+  byId("add").addEventListener("submit", (event) => {
+    event.preventDefault();
+    add();
+  });
+  byId("remove").addEventListener("submit", (event) => {
+    event.preventDefault();
+    removeDocument({ id: byId("remove-id").value.trim() }, say);
+  });
+}
+
+async function add() {
+  const id = byId("add-id").value.trim();
+  const given = byId("add-text").value.trim();
+  const title = byId("add-name").value.trim();
+  const document = { title, ...(id ? { id } : {}), ...(facts.text ? { text: given } : { vector: numbersIn(given) }) };
+  try {
+    const done = await post("/v1/documents", { documents: [document] });
+    facts.documents = done.documents;
+    const found = facts.text ? { text: `${title} ${given}`.trim() } : { document: id };
+    const find = h("button", { type: "button", click: () => look(found) }, "Find it");
+    say(done.replaced ? `Replaced ${id}.` : `Added ${title || id || "it"}: ${count(done.documents)} documents now.`, find);
+    byId("add").reset();
+    byId("remove-id").value = id;
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+async function look(query) {
+  await search.ask(query);
+  byId("query").focus();
+  byId("search-section").scrollIntoView();
+}
+
+const numbersIn = (words) => words.replace(/[[\]]/g, " ").split(/[\s,;]+/).filter(Boolean).map(Number);
+
+/** Asks, removes, and searches again. `told` hears how it went. */
+export async function removeDocument(hit, told) {
+  if (!(await confirmed(`Remove ${named(hit)}? This can't be undone.`))) return;
+  try {
+    const done = await erase(`/v1/documents/${encodeURIComponent(hit.id)}`);
+    facts.documents = done.documents;
+    byId("remove").reset();
+    await search.askAgain();
+    told(`Removed ${named(hit)}: ${count(done.documents)} documents now.`);
+  } catch (error) {
+    told(error.message);
+  }
+}
+
+function say(words, button) {
+  byId("documents-status").replaceChildren(words, ...(button ? [" ", button] : []));
+}
+
+/** A modal question. Escape means no; the focus goes back to where it was. */
+function confirmed(question) {
+  const dialog = byId("confirm");
+  byId("confirm-text").textContent = question;
+  return new Promise((resolve) => {
+    const close = (yes) => () => {
+      dialog.close();
+      resolve(yes);
+    };
+    byId("confirm-yes").onclick = close(true);
+    byId("confirm-no").onclick = close(false);
+    dialog.oncancel = () => resolve(false);
+    dialog.showModal();
+    byId("confirm-no").focus();
+  });
+}

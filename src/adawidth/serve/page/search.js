@@ -1,0 +1,166 @@
+// The search box: a query, its answer, its way, and the same again when the budget moves.
+
+import { get, post } from "./api.js";
+import { showCompare } from "./compare.js";
+import { byId, count, decimal, duration, h, percent } from "./dom.js";
+import { named, showResults } from "./results.js";
+import { drawn, story } from "./way.js";
+
+const K = 10;
+const EXAMPLES = 6;
+
+let facts;
+let actions;
+let asked = null; // {text} or {document}, with the vector once it is known
+let budget = null; // null: as the index was calibrated
+let sides = null; // the answers at the start width and at full width
+let turn = 0; // of the newest query: answers to older ones are dropped
+let moving = false; // a search for a new budget is running
+let moved = false; // and another waits
+
+/** Wires the search form to an index; `remove` asks and removes a document. */
+export async function setUpSearch(served, remove) {
+  facts = served;
+  actions = { like: (hit) => ask({ document: hit.id, name: named(hit) }), remove };
+  byId("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const given = byId("query").value.trim();
+    if (given) ask(facts.text ? { text: given } : { document: given });
+  });
+  setUpBudget();
+  if (!facts.text) {
+    byId("query-label").textContent = "Find documents like the one with this id";
+    byId("query").placeholder = "document id";
+  } else byId("query").placeholder = "what are you looking for?";
+  await showExamples();
+}
+
+/** Asks the last query again: the index has changed. */
+export async function askAgain() {
+  if (asked) await ask(asked);
+}
+
+/** Answers a query, then compares it. */
+export async function ask(query) {
+  const mine = ++turn;
+  asked = { ...query };
+  byId("query").value = query.text ?? (facts.text ? "" : query.document);
+  byId("answer").setAttribute("aria-busy", "true");
+  try {
+    if (asked.text === undefined) asked.vector = (await post("/v1/vectors", { document: asked.document })).vector;
+    const answer = await search({ explain: true, ...limit() });
+    if (mine !== turn) return;
+    show(answer);
+    asked.vector ??= (await post("/v1/vectors", { text: asked.text })).vector;
+    const [fixed, full] = await Promise.all([
+      search({ width: facts.start_width, explain: true }),
+      search({ width: "full", shortlist: Math.max(1, Math.min(facts.documents, facts.limits.shortlist)) }),
+    ]);
+    if (mine !== turn) return;
+    sides = { fixed: fixed.results[0], full: full.results[0] };
+    showCompare({ ...sides, adaptive: answer.results[0] }, answer.results[0].explain, facts);
+  } catch (error) {
+    if (mine === turn) fail(error);
+  } finally {
+    if (mine === turn) byId("answer").removeAttribute("aria-busy");
+  }
+}
+
+const limit = () => (budget === null ? {} : { budget });
+
+function search(options) {
+  const query = asked.vector ? { vector: asked.vector } : { text: asked.text };
+  return post("/v1/search", { ...query, k: K, ...options });
+}
+
+function show(answer) {
+  const [result] = answer.results;
+  const way = result.explain;
+  byId("problem").hidden = true;
+  byId("answer").hidden = false;
+  const like = asked.text === undefined ? `Like ${asked.name ?? asked.document}. ` : "";
+  byId("results-note").textContent = `${like}${decimal(result.mean_width)} numbers per candidate · ${spent(way.seconds)}`;
+  showResults(result.hits, asked, facts, actions);
+  byId("way-story").textContent = story(way, result.hits.length);
+  byId("way").replaceChildren(...drawn(way, result.hits.length));
+  byId("status").textContent = `${result.hits.length} results. ${percent(way.bytes / way.full_bytes)} of the full width was read.`;
+}
+
+function spent(seconds) {
+  const stages = Object.entries({ encode: seconds.encode, scan: seconds.scan, "read on": seconds.rescoring });
+  return stages.filter(([, value]) => value > 0).map(([stage, value]) => `${stage} ${duration(value)}`).join(" · ");
+}
+
+function fail(error) {
+  byId("problem").textContent = error.message;
+  byId("problem").hidden = false;
+  byId("answer").hidden = true;
+}
+
+function setUpBudget() {
+  const slider = byId("budget");
+  slider.min = facts.start_width;
+  slider.max = Math.max(facts.start_width, facts.target_width);
+  slider.addEventListener("input", () => {
+    budget = Number(slider.value);
+    showBudget();
+    move();
+  });
+  byId("automatic").addEventListener("click", () => {
+    budget = null;
+    showBudget();
+    move();
+  });
+  slider.value = slider.max;
+  showBudget();
+}
+
+function showBudget() {
+  const automatic = budget === null;
+  byId("budget-value").textContent = automatic ? "auto" : count(budget);
+  byId("budget").setAttribute("aria-valuetext", automatic ? "automatic" : `${budget} numbers per candidate`);
+  byId("automatic").setAttribute("aria-pressed", String(automatic));
+  byId("budget-hint").textContent = automatic
+    ? "Automatic reads what keeps 99 % of full quality. Move the slider to spend less, or more."
+    : `At most ${budget} numbers per candidate over all queries, from ${facts.start_width} to ${facts.width}.`;
+}
+
+/** The answer at the new budget; while one is on its way, only the newest position waits. */
+async function move() {
+  if (!asked) return;
+  moved = true;
+  if (moving) return;
+  moving = true;
+  try {
+    while (moved) {
+      moved = false;
+      const mine = turn;
+      asked.vector ??= (await post("/v1/vectors", { text: asked.text })).vector;
+      const answer = await search({ explain: true, ...limit() });
+      if (mine !== turn) continue;
+      show(answer);
+      if (sides) showCompare({ ...sides, adaptive: answer.results[0] }, answer.results[0].explain, facts);
+    }
+  } catch (error) {
+    fail(error);
+  } finally {
+    moving = false;
+  }
+}
+
+async function showExamples() {
+  const found = facts.text ? (await get(`/v1/index/examples?count=${EXAMPLES}`)).examples : [];
+  const queries = found.length ? found.map((one) => ({ text: one.text })) : await someDocuments();
+  byId("examples").hidden = !queries.length;
+  byId("examples-list").replaceChildren(
+    ...queries.map((query) => h("li", null, h("button", { type: "button", class: "chip", click: () => ask(query) }, query.text ?? query.name))),
+  );
+  byId("examples-label").textContent = queries[0]?.text ? "Try" : "More like";
+}
+
+/** Documents from all over the index, to find others like them. */
+async function someDocuments() {
+  const places = Array.from({ length: EXAMPLES }, (_, i) => Math.floor((facts.documents * i) / EXAMPLES));
+  const pages = await Promise.all([...new Set(places)].map((offset) => get(`/v1/documents?limit=1&offset=${offset}`)));
+  return pages.flatMap((page) => page.documents).map((one) => ({ document: one.id, name: named(one) }));
+}
