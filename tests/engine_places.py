@@ -8,11 +8,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from adawidth import AdaWidth, Index, open_index
+from adawidth import AdaWidth, Client, Index, open_index
 from adawidth.data import Vectors
 from adawidth.formats.documents import of_vectors
 from adawidth.model.collections import connect, layout_of, push
+from adawidth.serve.run import Running, running
 from adawidth.types import F32
+from small_service import KEY
 
 WIDTH, START, COUNT = 96, 32, 600
 NUMBERS = count()
@@ -42,6 +44,7 @@ class Place:
         self.name, self.folder, self.url = name, folder, url
         self.collection = f"c{next(NUMBERS)}"
         self._kept: Index | None = None
+        self.service: Running | None = None
 
     @property
     def is_engine(self) -> bool:
@@ -54,8 +57,11 @@ class Place:
         if self.url is not None:
             push(corpus.model, of_vectors(vectors, **known), self.url, self.collection, layout=layout_of(corpus.model, widths=(START, 64)))
             return connect(self.url, self.collection)
-        path = self.folder / "index" if self.name == "disk" else None
+        path = None if self.name == "memory" else self.folder / "index"
         self._kept = corpus.model.index(vectors, path=path, **known)
+        if self.name == "service":
+            self.service = running(self._kept, key=KEY, rate=0)
+            self._kept = Client(self.service.url, KEY)
         return self._kept
 
     def again(self) -> Index:
@@ -66,3 +72,8 @@ class Place:
             return open_index(self.folder / "index")
         assert self._kept is not None
         return self._kept
+
+    def close(self) -> None:
+        """Ends the service, where there is one."""
+        if self.service is not None:
+            self.service.close()

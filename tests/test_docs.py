@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(?P<skip><!-- not run -->\n)?^```(?P<kind>python|console)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+MARKED = {"integrations.md": pytest.mark.integrations}  # pages whose examples need other people's libraries
 TAKES_LONG = ("adawidth demo",)  # tested in e2e/
 
 
@@ -69,7 +70,9 @@ def blocks(page: Path) -> Iterator[tuple[int, str, str]]:
 
 
 @pytest.mark.usefixtures("short_runs")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=MARKED.get(page.name, ())) for page in PAGES], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_examples_run(page: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workspace)
     namespace: dict[str, object] = {"__name__": "__example__"}

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from adawidth import AdaWidth
-from adawidth.errors import EngineError
+from adawidth.errors import EngineError, OptionError
 from engine_places import COUNT, WIDTH, Corpus, Place
 
 STARTS, STARTED = 3, 60.0  # times that a server is started, and seconds that it has
@@ -105,8 +105,14 @@ def why_not_started(server: Any) -> str | None:
     return f"no answer within {STARTED} seconds ({last})"
 
 
-def milvus_lite(folder: Path) -> str:
-    pytest.importorskip("milvus_lite", reason="needs milvus-lite: make test-engines installs it")
+def milvus_file(folder: Path) -> str:
+    pytest.importorskip("pymilvus", reason="needs pymilvus: make test-engines installs it")
+    from adawidth.engines import milvus_lite
+
+    try:
+        milvus_lite.prepare()
+    except (OptionError, ImportError) as error:
+        pytest.skip(f"needs milvus-lite, which make test-engines installs: {error}")
     return f"milvus://{folder}/milvus.db"
 
 
@@ -116,15 +122,17 @@ ENGINES: Mapping[str, Url] = {
     "qdrant": in_folder("qdrant", "qdrant_client"),
     "qdrant-edge": in_folder("qdrant-edge", "qdrant_edge"),
     "lancedb": in_folder("lancedb", "lancedb"),
-    "milvus-lite": lambda request, folder: milvus_lite(folder),
+    "milvus-lite": lambda request, folder: milvus_file(folder),
     "milvus-server": lambda request, folder: str(request.getfixturevalue("milvus_server")),
 }
 
 
-@pytest.fixture(params=["memory", "disk", *ENGINES])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture(params=["memory", "disk", "service", *ENGINES])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     name = str(request.param)
-    return Place(name, tmp_path, ENGINES[name](request, tmp_path) if name in ENGINES else None)
+    made = Place(name, tmp_path, ENGINES[name](request, tmp_path) if name in ENGINES else None)
+    yield made
+    made.close()
 
 
 @pytest.fixture(params=list(ENGINES))

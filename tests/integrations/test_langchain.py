@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 
 pytest.importorskip("langchain_core", reason="needs langchain-core: make test-integrations installs it")
-suites = pytest.importorskip("langchain_tests.integration_tests", reason="needs langchain-tests: make test-integrations installs it")
+pytest.importorskip("langchain_tests", reason="needs langchain-tests: make test-integrations installs it")
 
-from langchain_core.documents import Document  # noqa: E402
-from langchain_core.embeddings import DeterministicFakeEmbedding  # noqa: E402
-from langchain_core.retrievers import BaseRetriever  # noqa: E402
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_tests import integration_tests as suites
 
-from adawidth import open_index  # noqa: E402
-from adawidth.errors import OptionError  # noqa: E402
-from adawidth.integrations.langchain import AdaWidthRetriever, AdaWidthVectorStore, IndexEmbeddings  # noqa: E402
-from integrations.conftest import SUBJECTS, Library  # noqa: E402
+from adawidth import open_index
+from adawidth.errors import OptionError
+from adawidth.integrations.langchain import AdaWidthRetriever, AdaWidthVectorStore, IndexEmbeddings
+from integrations.conftest import SUBJECTS, Library
 
 pytestmark = [
     pytest.mark.integrations,

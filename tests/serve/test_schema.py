@@ -18,7 +18,8 @@ pytestmark = pytest.mark.serve
 def test_every_endpoint_keeps_to_its_schema(serving: Callable[..., Running], phase: str) -> None:
     service = serving(rate=0)
     command = [
-        str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(CONFIG), "run", f"{service.url}/openapi.json", "--header", f"Authorization: Bearer {KEY}",
+        str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(CONFIG),
+        "run", f"{service.url}/openapi.json", "--header", f"Authorization: Bearer {KEY}",
         "--checks", "all", "--phases", phase, "--max-examples", "40", "--seed", "1", "--no-color", "--request-timeout", "30",
         "--generation-database", "none", "--suppress-health-check", "all", "--continue-on-failure",
     ]  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from ..engines import EngineStore, Layout, engine_at
+from ..engines import EngineStore, Layout
 from ..errors import DataError
 from ..formats.documents import Batch, Source, batch_of
 from ..model import AdaWidth
-from ..model.collections import layout_of, ready
+from ..model.collections import current, layout_of, ready
 from ..stages import Written
 from .run import over
 from .shards import Shard
@@ -27,7 +27,7 @@ def push(
 ) -> Written:
     """As `model.collections.push`, shard by shard. A shard is sent again if its worker dies: under the same ids, so nothing is doubled."""
     layout = layout_of(model) if layout is None else layout
-    engine = engine_at(url, collection)
+    engine = current(url, collection)
     try:
         ready(engine, model, layout, force=force)
         added = replaced = 0
@@ -40,7 +40,7 @@ def push(
 
 
 def _sent(shard: Shard, model: AdaWidth, url: str, collection: str) -> Written:
-    engine = engine_at(url, collection)
+    engine = current(url, collection)
     try:
         engine.open()
         return EngineStore(engine, model.rotation).write(_source(shard, model.width), update=True)

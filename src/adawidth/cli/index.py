@@ -36,6 +36,7 @@ def index(
     keep: Annotated[
         int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")
     ] = None,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="Index the words of titles and texts, too.")] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -48,7 +49,7 @@ def index(
     refuse_out(out, INDEX, force=force, inputs=[model, dataset])
     fitted = AdaWidth.load(model)
     source = of_dataset(dataset, vectors_of(fitted, dataset, encoder), width=fitted.width)
-    with fitted.index(source, out, storage=storage, keep=keep, force=force) as made:
+    with fitted.index(source, out, storage=storage, keep=keep, hybrid=hybrid, force=force) as made:
         facts = made.facts()
     if as_json:
         emit({"index": str(out), **facts})
@@ -76,12 +77,16 @@ def remove(
         report(path, {"removed": removed}, f"removed {removed:,} documents", as_json, *_sizes(opened))
 
 
-def compact(path: IndexPath, as_json: AsJson = False) -> None:
+def compact(
+    path: IndexPath,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="Index the words of titles and texts, too, for hybrid search.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Merge an index into one segment, without removed documents."""
     from ..index import IndexFolder
 
     with IndexFolder(path) as opened:
-        done = opened.compact()
+        done = opened.compact(hybrid=hybrid)
         report(path, {"compacted": done}, "compacted" if done else "nothing to compact", as_json, *_sizes(opened))
 
 

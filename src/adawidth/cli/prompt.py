@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AdaWidthError
+from ..filters import parse
 from .output import say
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ Type what you look for, in words. Or:
   :k N           show N documents
   :filter TEXT   only documents that meet a filter, such as  lang = 'en' AND year >= 2020
   :filter        all documents again
+  :hybrid        search by words as well as by meaning, and fuse both; again, by meaning alone
   {HELP}          this text
   {QUIT}          end (so does Ctrl-D)"""
 SNIPPET = 160  # characters …
@@ -50,7 +52,7 @@ def ask(index: Index, k: int, **options: Any) -> None:
         except AdaWidthError as error:
             say(f"error: {error}")
         else:
-            show_answer(answer, index.model.width, line)
+            show_answer(answer, int(index.facts()["encoder_width"]), line)
 
 
 def _commanded(line: str, index: Index, k: int, options: dict[str, Any]) -> int:
@@ -61,8 +63,11 @@ def _commanded(line: str, index: Index, k: int, options: dict[str, Any]) -> int:
     if word == ":filter":
         where = rest.strip() or None
         if where is not None:
-            index.store.where(where)  # refused now if it can't be read
+            parse(where)  # refused now if it can't be read
         options["where"] = where
+    elif line == ":hybrid":
+        options["hybrid"] = not options.get("hybrid")
+        say(f"     by {'words and ' * options['hybrid']}meaning")
     else:
         say(COMMANDS if word == HELP else f"there is no {line}\n{COMMANDS}")
     return k

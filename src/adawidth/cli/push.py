@@ -1,4 +1,4 @@
-"""adawidth push"""
+"""adawidth push and move"""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from ..errors import OptionError
 from .options import AsJson, Collection, ModelEncoder, ModelPath, On, encoder_for
 from .output import emit, say
 
+Keep = Annotated[int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")]
+Widths = Annotated[
+    str | None, typer.Option("--widths", metavar="LIST", help="Widths to score at.  [default: start, a step between, target]")
+]
+
 
 def add(app: typer.Typer) -> None:
     """Adds the commands of this file."""
     app.command()(push)
+    app.command()(move)
 
 
 def push(
@@ -26,12 +32,8 @@ def push(
     url: Annotated[str, typer.Option("--url", metavar="URL", help="The engine's address, as its own clients take it.")],
     collection: Collection = "adawidth",
     encoder: ModelEncoder = None,
-    keep: Annotated[
-        int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")
-    ] = None,
-    widths: Annotated[
-        str | None, typer.Option("--widths", metavar="LIST", help="Widths to score at.  [default: start, a step between, target]")
-    ] = None,
+    keep: Keep = None,
+    widths: Widths = None,
     sql: Annotated[
         Path | None, typer.Option("--sql", metavar="FILE", help="Write pgvector's statements to a file to read, and send nothing.")
     ] = None,
@@ -70,6 +72,39 @@ def push(
         return
     say(f"{written.added:,} documents added, {written.replaced:,} replaced; {written.documents:,} in {collection}")
     say(f"widths {', '.join(map(str, layout.widths))}; search with: adawidth search --engine URL --collection {collection}")
+
+
+def move(
+    model: ModelPath,
+    engine: Annotated[str, typer.Option("--engine", metavar="URL", help="The engine's address, as for `search`.")],
+    collection: Collection = "adawidth",
+    keep: Keep = None,
+    widths: Widths = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Also remove the collection that was moved; no client may hold it still.")] = False,
+    stop: Annotated[bool, typer.Option("--cancel", help="Give up an interrupted move: remove the copy, let writes through.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Move an engine's collection to a new model's rotation while it answers.
+
+    To go on with an interrupted move, give the same command again. Once every client has connected again, give it with --drop.
+    """
+    from ..model import AdaWidth
+    from ..model.collections import layout_of
+    from ..model.moving import cancel
+    from ..model.moving import move as moved
+
+    if stop:
+        cancel(engine, collection)
+        say(f"{collection} stays as it was")
+        return
+    fitted = AdaWidth.load(model)
+    found = moved(fitted, engine, collection, layout=layout_of(fitted, keep, None if widths is None else _numbers(widths)), drop=drop)
+    if as_json:
+        emit({"collection": found.collection, "documents": found.documents, "copied": found.copied, "dropped": list(found.dropped)})
+        return
+    say(f"{found.copied:,} documents copied; {found.collection} answers for {collection}, with {found.documents:,} documents")
+    if found.dropped:
+        say(f"dropped: {', '.join(found.dropped)}")
 
 
 def _numbers(text: str) -> list[int]:

@@ -54,7 +54,10 @@ def quickstart(
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Documents in an answer.")] = 5,
     force: Annotated[bool, typer.Option("--force", help="Encode, fit and index everything again.")] = False,
 ) -> None:
-    """Go from a folder or file of text to a search prompt. Run it again after the texts have changed."""
+    """Go from a folder or file of text to a search prompt.
+
+    Run it again after the texts have changed: only new and changed ones are encoded.
+    """
     from ..formats import Columns, Cut
     from ..model import open_index
 
@@ -116,8 +119,8 @@ def _build(how: Reading, home: Path, model: str, *, force: bool) -> None:
     if _step(changed, "fit", data, "--encoder", name, "--no-labels", "--out", fitted):
         with _without_warnings():
             AdaWidth.fit(load_dataset(data, name), labels=False).save(fitted, force=True)
-    _step(True, "index", fitted, data, "--encoder", name, "--out", index)
-    AdaWidth.load(fitted).index(of_dataset(data, name), index, force=force).close()
+    _step(True, "index", fitted, data, "--encoder", name, "--out", index, "--hybrid")
+    AdaWidth.load(fitted).index(of_dataset(data, name), index, hybrid=True, force=force).close()
 
 
 def _update(how: Reading, index: Index) -> None:

@@ -39,6 +39,7 @@ def search(
     where: Annotated[
         str | None, typer.Option("--filter", metavar="FILTER", help="On metadata, such as \"lang = 'en' AND year >= 2020\".")
     ] = None,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="Search by words as well, and fuse both answers; with --text.")] = False,
     encoder: Annotated[
         str | None, typer.Option("--encoder", metavar="NAME", help="Where to find the index's encoder, if it was moved.")
     ] = None,
@@ -56,7 +57,7 @@ def search(
     if interactive and as_json:
         raise OptionError("--interactive answers people: leave out --json, or give the queries with --text")
     options: dict[str, Any] = {"policy": policy, "budget": budget, "quality": quality, "task": task, "where": where, "threads": threads}
-    options["width"] = _width(width)
+    options |= {"width": _width(width), "hybrid": hybrid}
     other = None if model is None else AdaWidth.load(model)
     with index_at(path, engine, collection, other, encoder=encoder, trust_encoder=trust_encoder) as index:
         hits = index.search(None if vectors is None else read_vectors(vectors), k, text=text, **options) if vectors or text else None
@@ -65,7 +66,7 @@ def search(
             return
         for answer in hits or ():
             say(f"\n{answer.query if text else f'query {answer.query}'}")
-            show_answer(answer, index.model.width, str(answer.query) if text else "")
+            show_answer(answer, int(index.facts()["encoder_width"]), str(answer.query) if text else "")
         if interactive:
             ask(index, k, **options)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +9,6 @@ import typer
 
 from ..errors import need
 from .options import Collection, EngineUrl
-
-log = logging.getLogger("adawidth")
 
 
 def add(app: typer.Typer) -> None:
@@ -62,7 +59,4 @@ def serve(
         log_requests=log_requests,
     )
     place = Place(None if path is None else str(path), engine, collection, encoder, trust_encoder)
-    log.info(
-        "%s", f"http://{host}:{port}/ ({'read-only: there is no API key' if settings.key is None else 'with an API key'}); Ctrl-C stops it"
-    )
     start(place, settings)

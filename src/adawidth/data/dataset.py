@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, LeakError, OptionError
-from ..types import Rows
+from ..types import Id, Rows
 from .labels import Qrels
 from .learning import Learning, Queries, check_seed, held_out
+from .texts import encoded, encoding_of
 from .vectors import Vectors
 
 
@@ -39,6 +40,31 @@ class Dataset:
                 f"{self.queries.name}: queries are {self.queries.width} wide, documents ({self.documents.name}) "
                 f"{self.documents.width}: encode both with one encoder"
             )
+
+    @classmethod
+    def from_dicts(
+        cls,
+        corpus: Mapping[Id, Any],
+        queries: Mapping[Id, Any],
+        relevant_docs: Any = None,
+        encoder: Any = None,
+        *,
+        split: str = "test",
+        name: str = "dictionaries",
+    ) -> Dataset:
+        """From the dictionaries that evaluators of sentence-transformers take: texts by id, and for each query its relevant documents.
+
+        `encoder` is a SentenceTransformer, an encoder of AdaWidth, or a function from texts to vectors; it is not needed where the
+        dictionaries hold vectors. The labels are those of `split`: nothing is fitted on a test split.
+
+        >>> corpus, queries = {"d1": [1.0, 0.0], "d2": [0.0, 1.0]}, {"q1": [0.6, 0.8]}
+        >>> Dataset.from_dicts(corpus, queries, {"q1": {"d2"}}, split="train")
+        Dataset(dictionaries, no encoder named: 2 documents, 1 queries of width 2; labels train: 1)
+        """
+        documents, asked = encoded(corpus, encoder, "document", "corpus"), encoded(queries, encoder, "query", "queries")
+        labels = {} if relevant_docs is None else {split: Qrels.of(relevant_docs, "relevant_docs").known(asked, documents)}
+        encoding = encoding_of(encoder)
+        return cls(documents, asked, labels, name=name, encoder=str(encoding.get("encoder", "")), encoding=encoding)
 
     def __repr__(self) -> str:
         labels = ", ".join(f"{split}: {len(qrels):,}" for split, qrels in self.qrels.items()) or "none"

@@ -2,10 +2,10 @@
 Each engine is one file with one class after base.Engine, the few verbs that AdaWidth asks of it; store.py makes an index of them."""
 
 from ..threads import settle
-from .base import Engine, Found, Layout, Row
+from .base import Engine, Found, Layout, Row, Settings
 from .registry import address_of, engine_at, engine_name
 from .store import EngineStore
 
-__all__ = ["Engine", "EngineStore", "Found", "Layout", "Row", "address_of", "engine_at", "engine_name"]
+__all__ = ["Engine", "EngineStore", "Found", "Layout", "Row", "Settings", "address_of", "engine_at", "engine_name"]
 
 settle()  # faiss.py loads faiss

@@ -24,6 +24,7 @@ FORMAT, VERSION = "adawidth-collection", 1
 PATIENCE = 10.0  # seconds until an engine that does not answer counts as unreachable
 TRIES = 4  # of one request to an engine that can't be reached
 PAUSE = 0.1  # seconds before the second try, twice as long before each further one
+LOOK = 0.2  # seconds between two looks at a collection whose writes are held back
 
 T = TypeVar("T")
 
@@ -34,11 +35,14 @@ class Layout:
 
     fingerprint: str  # of the rotation
     widths: tuple[int, ...]  # ascending: the start width, those between, and the coordinates kept
+    shortlist: int = 500  # candidates of stage 1, unless a search says otherwise
 
     def __post_init__(self) -> None:
         rising = all(low < high for low, high in zip(self.widths, self.widths[1:], strict=False))
         if not self.widths or not rising or not all(type(width) is int and width >= 1 for width in self.widths):
             raise ArtifactError(f"widths {self.widths!r}: expected whole numbers that rise from at least 1")
+        if self.shortlist < 1:
+            raise ArtifactError(f"shortlist {self.shortlist!r}: expected a whole number from 1 on")
 
     @property
     def start(self) -> int:
@@ -61,9 +65,29 @@ class Layout:
             found = json.loads(text)
             if found["format"] != FORMAT or not 1 <= found["version"] <= VERSION:
                 raise ValueError("another format, or a newer one")
-            return cls(str(found["fingerprint"]), tuple(found["widths"]))
+            return cls(str(found["fingerprint"]), tuple(found["widths"]), int(found.get("shortlist", 500)))
         except (ValueError, KeyError, TypeError, ArtifactError) as error:
             raise ArtifactError(f"{where}: this is no collection that this AdaWidth reads ({error}): push it again") from None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is written beside the documents: how they are kept, and, once they move to another rotation, how far that is."""
+
+    layout: Layout
+    held: bool = False  # whether writes are held back, as the last of them are being copied
+    moved_to: str | None = None  # the collection that answers instead
+
+    def to_json(self) -> str:
+        """As the engine keeps it."""
+        return json.dumps({**json.loads(self.layout.to_json()), "held": self.held, "moved_to": self.moved_to})
+
+    @classmethod
+    def of_json(cls, text: str, where: str) -> Self:
+        """What `to_json`, or a layout's, wrote."""
+        layout = Layout.of_json(text, where)
+        found = json.loads(text)
+        return cls(layout, bool(found.get("held", False)), found.get("moved_to"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +113,9 @@ class Engine(ABC):
     engine can. Every question that is safe to ask again goes through `_ask`."""
 
     name: ClassVar[str]
+    transactional: ClassVar[bool] = False  # whether writes are, so that holding them back waits for those that have begun
     any_width: ClassVar[bool] = False  # whether it scores every width up to the coordinates kept, not only those of the layout
+    one_request: ClassVar[bool] = False  # whether it finds a shortlist and scores it at a larger width in one request: `widened`
     unreachable: tuple[type[BaseException], ...] = ()  # what the client raises when the engine is not there
     spent: tuple[type[BaseException], ...] = ()  # the same, after it has tried again by itself
     refused: tuple[type[BaseException], ...] = ()  # what it raises when the engine says no
@@ -99,6 +125,11 @@ class Engine(ABC):
         self.collection = collection
         self.trips = 0  # requests so far
         self.layout: Layout  # set by `create` or `open`
+
+    @property
+    def transacting(self) -> bool:
+        """Whether this thread is in a transaction, which others may be waiting for."""
+        return False
 
     @property
     def where(self) -> str:
@@ -116,6 +147,18 @@ class Engine(ABC):
     @abstractmethod
     def open(self) -> bytes:
         """Reads the layout of an existing collection; returns its model."""
+
+    @abstractmethod
+    def settings(self) -> Settings:
+        """What is written beside the documents, as of now. Within a transaction it stays so until the end."""
+
+    @abstractmethod
+    def settle(self, settings: Settings) -> None:
+        """Replaces it, in one step that others see whole or not at all."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Removes the documents and what holds them, but not the settings."""
 
     @abstractmethod
     def drop(self) -> None:
@@ -157,11 +200,26 @@ class Engine(ABC):
     def scores(self, queries: F32, ids: Sequence[Sequence[str]]) -> list[F32]:
         """Of each query, at its width, with its own ids, in their order; NaN where one is gone. (Q, width)"""
 
+    def widened(self, queries: F32, k: int, shortlist: int, condition: Filter | None) -> list[Found]:
+        """The k best of each query's shortlist: found at the start width, scored at the queries' own, in one request. Without norms.
+        (Q, width)"""
+        raise NotImplementedError
+
     def writing(self) -> Any:
         """A context in which several writes are one transaction, if the engine has any; else each is one of its own."""
         from contextlib import nullcontext
 
         return nullcontext()
+
+    def check_writable(self) -> None:
+        """Before a write: waits while writes are held back, and refuses a collection that has moved."""
+        end = time.monotonic() + (0 if self.transacting else PATIENCE)
+        while (found := self.settings()).held:
+            if found.moved_to is not None:
+                raise EngineError(f"{self.where}: it has moved to another rotation, in {found.moved_to}: connect again")
+            if time.monotonic() >= end:
+                raise EngineError(f"{self.where}: it is moving to another rotation, and writes are held back: try again later")
+            time.sleep(LOOK)
 
     def finish(self) -> None:  # noqa: B027  most engines build their indexes as they go
         """After a bulk load: builds what is built better afterwards."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,9 @@ class FaissStore(Store):
     def where(self, condition: str | Mapping[str, Any]) -> Backend:
         """Found without the faiss index, which knows no metadata."""
         return self._store.where(condition)
+
+    def lexical(self, view: Backend, texts: Sequence[str], k: int) -> Rows:
+        return self._store.lexical(view._rows if isinstance(view, FaissView) else view, texts, k)
 
     def __contains__(self, identifier: object) -> bool:
         return identifier in self._store

@@ -24,7 +24,7 @@ from ..data import Document
 from ..errors import ArtifactError, OptionError
 from ..filters.conditions import Among, Field, Filter, Joined, Missing, Not, Order
 from ..types import F32
-from .base import Engine, Found, Layout, Row, prefix_lengths
+from .base import Engine, Found, Layout, Row, Settings, prefix_lengths
 
 INDEXED = 100_000  # rows from which the prefix gets an IVF index; fewer are scanned, exactly
 PARTITION = 4_096  # rows in a list of the IVF index
@@ -42,6 +42,7 @@ class LanceDB(Engine):
     credentials come from the environment as for any client of that store."""
 
     name = "lancedb"
+    one_request = True
     refused = (RuntimeError, OSError, ValueError)
 
     def __init__(self, url: str, collection: str) -> None:
@@ -75,6 +76,18 @@ class LanceDB(Engine):
             raise ArtifactError(f"{self.where}: its table of settings is empty: push it again with --force")
         self.layout = Layout.of_json(rows[0]["layout"], self.where)
         return b"".join(row["model"] for row in rows)
+
+    def settings(self) -> Settings:
+        rows = self._ask(lambda: self._base.open_table(self._about).search().where("part = 0").select(["layout"]).to_list())
+        return Settings.of_json(rows[0]["layout"] if rows else "", self.where)
+
+    def settle(self, settings: Settings) -> None:
+        self._ask(lambda: self._base.open_table(self._about).update(where="part = 0", values={"layout": settings.to_json()}))
+
+    def clear(self) -> None:
+        if self._there(self.collection):
+            self._ask(lambda: self._base.drop_table(self.collection))
+        self.__dict__.pop("_table", None)
 
     def drop(self) -> None:
         for name in (self._about, self.collection):
@@ -131,6 +144,22 @@ class LanceDB(Engine):
             for begin in range(0, len(queries), QUERIES)
             for found in self._nearest(queries[begin : begin + QUERIES], k, wanted, exact=exact)
         ]
+
+    def widened(self, queries: F32, k: int, shortlist: int, condition: Filter | None) -> list[Found]:
+        """The shortlist brings its coordinates along, and is scored here."""
+        wanted, width = None if condition is None else _condition(condition), queries.shape[1]
+        blocks = {name: end for name, end in self._blocks.items() if end <= width}
+        found = []
+        for begin in range(0, len(queries), QUERIES):
+            part = queries[begin : begin + QUERIES]
+            rows = self._shortlist(part[:, : self.layout.start], shortlist, wanted, list(blocks), exact=False)
+            ids, vectors = np.array(rows["id"].to_pylist(), object), _joined(rows, blocks)
+            units = vectors / prefix_lengths(vectors, [width]) if len(vectors) else vectors
+            for query, places in zip(part, _by_query(rows, len(part)), strict=True):
+                scores = units[places] @ (query / max(float(np.linalg.norm(query)), 1e-12))
+                best = np.argsort(-scores, kind="stable")[:k]
+                found.append(Found(ids[places[best]].tolist(), scores[best], np.empty((len(best), 0), np.float32)))
+        return found
 
     def scores(self, queries: F32, ids: Sequence[Sequence[str]]) -> list[F32]:
         """The columns up to the width are fetched once for all queries, and compared here."""
@@ -201,24 +230,33 @@ class LanceDB(Engine):
             )
 
     def _nearest(self, queries: F32, k: int, wanted: str | None, *, exact: bool) -> list[Found]:
+        rows = self._shortlist(queries, k, wanted, ["norms"], exact=exact)
+        ids, scores = np.array(rows["id"].to_pylist(), object), 1.0 - rows["_distance"].to_numpy().astype(np.float32)
+        norms = _matrix(rows["norms"], len(self.layout.widths))
+        return [Found(ids[part].tolist(), scores[part], norms[part]) for part in _by_query(rows, len(queries))]
+
+    def _shortlist(self, queries: F32, k: int, wanted: str | None, columns: list[str], *, exact: bool) -> pa.Table:
+        """The k nearest of each query at the start width, with these columns."""
+
         def ask() -> pa.Table:
             search = self._table.search(list(queries) if len(queries) > 1 else queries[0], vector_column_name="prefix")
-            search = search.distance_type("cosine").select(["id", "norms", "_distance"]).limit(k)
+            search = search.distance_type("cosine").select(["id", *columns, "_distance"]).limit(k)
             search = search.bypass_vector_index() if exact else search.nprobes(self._probes)
             return (search if wanted is None else search.where(wanted, prefilter=True)).to_arrow()
 
-        rows = self._ask(ask)
-        place = rows["query_index"].to_numpy() if "query_index" in rows.column_names else np.zeros(len(rows), np.int64)
-        ids, scores = np.array(rows["id"].to_pylist(), object), 1.0 - rows["_distance"].to_numpy().astype(np.float32)
-        norms = _matrix(rows["norms"], len(self.layout.widths))
-        order = np.lexsort((-scores, place))
-        ends = np.searchsorted(place[order], np.arange(len(queries) + 1))
-        parts = [order[begin:end] for begin, end in pairwise(ends)]
-        return [Found(ids[part].tolist(), scores[part], norms[part]) for part in parts]
+        return self._ask(ask)
 
     @cached_property
     def _probes(self) -> int:
         return max(FEWEST, math.ceil(PROBED * _partitions(self.count())))
+
+
+def _by_query(rows: pa.Table, queries: int) -> list[Any]:
+    """Places of each query's rows, nearest first."""
+    place = rows["query_index"].to_numpy() if "query_index" in rows.column_names else np.zeros(len(rows), np.int64)
+    order = np.lexsort((rows["_distance"].to_numpy(), place))
+    ends = np.searchsorted(place[order], np.arange(queries + 1))
+    return [order[begin:end] for begin, end in pairwise(ends)]
 
 
 def _partitions(count: int) -> int:

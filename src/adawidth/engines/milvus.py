@@ -24,8 +24,8 @@ from ..data import Document
 from ..errors import ArtifactError, DataError, EngineError, OptionError
 from ..filters import Filter
 from ..types import F32
-from . import base
-from .base import Engine, Found, Layout, Row, T
+from . import base, milvus_lite
+from .base import Engine, Found, Layout, Row, Settings, T
 from .milvus_filters import expression, facets
 
 ANSWER = 60.0  # seconds until a question is given up
@@ -85,6 +85,7 @@ class Milvus(Engine):
         if self._lite and self._partition is not None:
             raise OptionError(f"{base.without_password(url)}: milvus-lite has no partitions: leave partition={self._partition} out")
         if self._lite:
+            milvus_lite.prepare()
             self._login = {"uri": file}
         else:
             host = parts.netloc.rpartition("@")[2]
@@ -148,6 +149,23 @@ class Milvus(Engine):
         for name in set(self._homes.values()):
             self._load(name)
         return b"".join(base64.b64decode(row["model"]) for row in rows)
+
+    def settings(self) -> Settings:
+        if not self._homes:  # neither made nor opened by this client
+            self._load(self._about)
+        rows = self._query(self._about, "part <= 0", ["part", "layout"])
+        return Settings.of_json(min(rows, key=lambda row: row["part"])["layout"] if rows else "", self.where)
+
+    def settle(self, settings: Settings) -> None:
+        """As one more row, before all others: a row that is replaced is gone for a moment."""
+        first = min(row["part"] for row in self._query(self._about, "part <= 0", ["part"]))
+        row = {"part": first - 1, "parts": 0, "layout": settings.to_json(), "model": "", "none": [0.0, 0.0]}
+        self._do("insert", self._about, [row])
+
+    def clear(self) -> None:
+        for name in (self.collection, self._wide):
+            if self._has(name):
+                self._do("drop_collection", name)
 
     def drop(self) -> None:
         for name in (self.collection, self._wide, self._about):

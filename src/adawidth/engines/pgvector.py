@@ -23,10 +23,11 @@ from ..errors import ArtifactError, DataError, EngineError
 from ..filters.conditions import Among, Filter, Joined, Missing, Not, Order
 from ..types import F32
 from . import base
-from .base import Engine, Found, Layout, Row, T, reason
+from .base import Engine, Found, Layout, Row, Settings, T, reason
 
 EF_SEARCH = 1_000  # the most that pgvector takes
 STATEMENT = "60s"  # after which the server cancels a statement
+OPTIONS = f"-c statement_timeout={STATEMENT} -c plan_cache_mode=force_custom_plan -c jit=off"  # a plan must know how many are asked for
 PAGE = 10_000  # ids fetched at a time
 CHUNK = 1 << 20  # bytes of the model in a row
 
@@ -51,6 +52,15 @@ SCORES = """SELECT a.place, a.rank, 1 - (subvector(d.v, 1, {width})::halfvec({wi
 FROM unnest(%(places)s::int[], %(ranks)s::int[], %(ids)s::text[]) AS a(place, rank, id)
 JOIN unnest(%(which)s::int[], %(queries)s::text[]) AS q(place, v) ON q.place = a.place
 JOIN {table} AS d ON d.id = a.id;"""
+WIDENED = """SELECT q.place, w.id, w.score
+FROM unnest(%(places)s::int[], %(prefixes)s::text[], %(queries)s::text[]) AS q(place, prefix, v)
+CROSS JOIN LATERAL (
+  SELECT d.id, 1 - (subvector(d.v, 1, {width})::halfvec({width})::vector({width}) <=> q.v::vector({width})) AS score
+  FROM (
+    SELECT id, v FROM {table} WHERE {condition}
+    ORDER BY subvector(v, 1, {start})::halfvec({start}) <=> q.prefix::halfvec({start}) LIMIT %(shortlist)s
+  ) AS d ORDER BY score DESC, d.id LIMIT %(k)s
+) AS w;"""
 HEAD, FOOT = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"  # of COPY's binary format
 REAL = 700  # PostgreSQL's number of the type
 INSERT = """INSERT INTO {table} (id, v, norms, title, text, metadata) SELECT id, v, norms, title, text, metadata FROM incoming"""
@@ -65,6 +75,8 @@ class PgVector(Engine):
 
     name = "pgvector"
     any_width = True
+    transactional = True
+    one_request = True
     unreachable = (psycopg.OperationalError,)
     spent = (PoolTimeout,)
     refused = (psycopg.Error,)
@@ -77,12 +89,15 @@ class PgVector(Engine):
             max_size=8,
             timeout=base.PATIENCE,
             reconnect_timeout=base.PATIENCE,
-            kwargs={"connect_timeout": max(1, round(base.PATIENCE)), "options": f"-c statement_timeout={STATEMENT}"},
-            check=ConnectionPool.check_connection,
+            kwargs={"connect_timeout": max(1, round(base.PATIENCE)), "options": OPTIONS},
             open=True,
         )
         self._transaction = threading.local()  # its connection, while this thread writes: other threads search beside it
         self._names = _names(collection)
+
+    @property
+    def transacting(self) -> bool:
+        return self._writing is not None
 
     def exists(self) -> bool:
         return bool(self._rows("SELECT to_regclass(%(name)s)", name=self._names["about"].as_string())[0][0])
@@ -110,6 +125,18 @@ class PgVector(Engine):
             raise ArtifactError(f"{self.where}: its table of settings is empty: push it again")
         self.layout = Layout.of_json(rows[0][0] or "", self.where)
         return b"".join(bytes(part) for _, part in rows)
+
+    def settings(self) -> Settings:
+        """Within a transaction the row is locked: who holds writes back waits for those that have begun."""
+        lock = "" if self._writing is None else " FOR SHARE"
+        rows = self._rows("SELECT layout FROM {about} WHERE part = 0" + lock)
+        return Settings.of_json(rows[0][0] if rows else "", self.where)
+
+    def settle(self, settings: Settings) -> None:
+        self._do("UPDATE {about} SET layout = %(layout)s WHERE part = 0", layout=settings.to_json())
+
+    def clear(self) -> None:
+        self._do("DROP TABLE IF EXISTS {table}")
 
     def drop(self) -> None:
         self._do("DROP TABLE IF EXISTS {table}, {about}")
@@ -177,15 +204,10 @@ class PgVector(Engine):
         return {name: np.array(json.loads(vector), np.float32) for name, vector in rows}
 
     def nearest(self, queries: F32, k: int, condition: Filter | None, *, exact: bool = False) -> list[Found]:
-        text, values = ("true", {}) if condition is None else _condition(condition)
-        settings = (
-            {"enable_indexscan": "off"}
-            if exact
-            else {"hnsw.ef_search": str(min(EF_SEARCH, max(k, 40))), "hnsw.iterative_scan": "strict_order"}
-        )
+        text, values = _where(condition)
         rows = self._rows(
             NEAREST.replace("{condition}", text),
-            settings=settings,
+            settings={"enable_indexscan": "off"} if exact else _effort(k),
             places=list(range(len(queries))),
             queries=_texts(queries),
             k=k,
@@ -195,6 +217,23 @@ class PgVector(Engine):
         for place, name, score, norms in rows:
             found[place].append((name, score, norms))
         return [_found(answer, len(self.layout.widths)) for answer in found]
+
+    def widened(self, queries: F32, k: int, shortlist: int, condition: Filter | None) -> list[Found]:
+        text, values = _where(condition)
+        rows = self._rows(
+            WIDENED.replace("{condition}", text).replace("{width}", str(queries.shape[1])),
+            settings=_effort(shortlist),
+            places=list(range(len(queries))),
+            prefixes=_texts(queries[:, : self.layout.start]),
+            queries=_texts(queries),
+            shortlist=shortlist,
+            k=k,
+            **values,
+        )
+        found: list[list[tuple[str, float, list[float]]]] = [[] for _ in queries]
+        for place, name, score in rows:
+            found[place].append((name, score, []))
+        return [_found(answer, 0) for answer in found]
 
     def scores(self, queries: F32, ids: Sequence[Sequence[str]]) -> list[F32]:
         answers = [np.full(len(names), np.nan, np.float32) for names in ids]
@@ -228,8 +267,18 @@ class PgVector(Engine):
         return _composed(text, self._names, getattr(self, "layout", None))
 
     def _ask(self, question: Callable[[], T]) -> T:
-        """Within a transaction nothing is tried again: if it fails, all of it does."""
-        return super()._ask(question) if self._writing is None else question()
+        """Within a transaction nothing is tried again: if it fails, all of it does. A connection that broke is mended with all others
+        of the pool, which the server may have closed too."""
+
+        def once() -> T:
+            try:
+                return question()
+            except psycopg.OperationalError as error:
+                if not isinstance(error, PoolTimeout):
+                    self._pool.check()
+                raise
+
+        return super()._ask(once) if self._writing is None else question()
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
@@ -243,9 +292,14 @@ class PgVector(Engine):
     def _rows(self, text: str, *, settings: Mapping[str, str] | None = None, **values: Any) -> list[Any]:
         def ask() -> list[Any]:
             with self._connection() as connection, connection.cursor() as cursor:
-                for name, value in (settings or {}).items():
-                    cursor.execute("SELECT set_config(%s, %s, true)", (name, value))
-                return list(cursor.execute(self._made(text), values).fetchall())
+                if settings:
+                    with connection.pipeline():  # all of it in one trip
+                        for name, value in settings.items():
+                            connection.execute("SELECT set_config(%s, %s, true)", (name, value))
+                        cursor.execute(self._made(text), values)
+                else:
+                    cursor.execute(self._made(text), values)
+                return list(cursor.fetchall())
 
         return self._ask(ask)
 
@@ -263,6 +317,10 @@ def statements(collection: str, layout: Layout) -> str:
         ("Once, when the collection is made", "CREATE EXTENSION IF NOT EXISTS vector;\n" + SCHEMA),
         ("After a bulk load", INDEX),
         ("Stage 1: the nearest at the start width", NEAREST.replace("{condition}", "true")),
+        (
+            "Both stages at once, with one width for all queries",
+            WIDENED.replace("{condition}", "true").replace("{width}", str(layout.keep)),
+        ),
         ("Every further stage: given ids, at a width", SCORES.replace("{width}", str(layout.keep))),
         ("Writing", f"{INCOMING};\n{COPY};\n{INSERT}{UPDATE};"),
     ]
@@ -280,6 +338,15 @@ def _names(collection: str) -> dict[str, sql.Identifier]:
 def _composed(text: str, names: Mapping[str, sql.Identifier], layout: Layout | None) -> sql.Composed:
     numbers = {} if layout is None else {"start": sql.SQL(str(layout.start)), "keep": sql.SQL(str(layout.keep))}
     return sql.SQL(text).format(**names, **numbers)
+
+
+def _effort(k: int) -> dict[str, str]:
+    """Settings of a search through the graph that brings k."""
+    return {"hnsw.ef_search": str(min(EF_SEARCH, max(k, 40))), "hnsw.iterative_scan": "strict_order"}
+
+
+def _where(condition: Filter | None) -> tuple[str, dict[str, Any]]:
+    return ("true", {}) if condition is None else _condition(condition)
 
 
 def _condition(condition: Filter) -> tuple[str, dict[str, Any]]:
@@ -314,7 +381,7 @@ def _condition(condition: Filter) -> tuple[str, dict[str, Any]]:
 
 def _found(answer: list[tuple[str, float, list[float]]], widths: int) -> Found:
     answer.sort(key=lambda one: -one[1])
-    norms = np.array([one[2] for one in answer], np.float32).reshape(-1, widths)
+    norms = np.array([one[2] for one in answer], np.float32).reshape(len(answer), widths)
     return Found([one[0] for one in answer], np.array([one[1] for one in answer], np.float32), norms)
 
 

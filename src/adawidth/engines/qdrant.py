@@ -29,7 +29,7 @@ from ..errors import ArtifactError, EngineError, OptionError
 from ..filters.conditions import Among, Field, Filter, Joined, Missing, Not, Order, Value, leaves
 from ..types import F32
 from . import base
-from .base import Engine, Found, Layout, Row, T, reason
+from .base import Engine, Found, Layout, Row, Settings, T, reason
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "adawidth")  # of the points' ids
 EF = 2  # candidates kept on the walk through the graph, for each that is asked for
@@ -51,6 +51,7 @@ class Question:
     filter: Any = None
     payload: Sequence[str] = ()
     exact: bool = False
+    among: Question | None = None  # whose answer alone is scored, in the same request
 
     @property
     def using(self) -> str:
@@ -63,6 +64,7 @@ class Qdrant(Engine):
     a password does, or in QDRANT_API_KEY."""
 
     name = "qdrant"
+    one_request = True
     unreachable: tuple[type[BaseException], ...] = (ResponseHandlingException,)
     refused = (UnexpectedResponse, ValueError)
     kinds: Any = SimpleNamespace(
@@ -116,6 +118,16 @@ class Qdrant(Engine):
             self._shards = int(self._ask(lambda: self._client.get_collection(self.collection)).config.params.shard_number or 1)
         return b"".join(parts)
 
+    def settings(self) -> Settings:
+        found = self._ask(lambda: self._client.retrieve(self._about, [0]))
+        return Settings.of_json(found[0].payload["layout"] if found else "", self.where)
+
+    def settle(self, settings: Settings) -> None:
+        self._ask(lambda: self._client.set_payload(self._about, {"layout": settings.to_json()}, [0], wait=True))
+
+    def clear(self) -> None:
+        self._ask(lambda: self._client.delete_collection(self.collection))
+
     def drop(self) -> None:
         for name in (self._about, self.collection):
             self._ask(lambda name=name: self._client.delete_collection(name))  # type: ignore[misc]
@@ -158,6 +170,13 @@ class Qdrant(Engine):
         limit = k if exact else asked(k, self._shards)
         questions = [Question(query, limit, wanted, ("id", "norms"), exact) for query in queries]
         return [self._found(points[:k]) for points in self._answers(questions)]
+
+    def widened(self, queries: F32, k: int, shortlist: int, condition: Filter | None) -> list[Found]:
+        """A prefetch at the start width, of which the query scores all."""
+        wanted = None if condition is None else self.kinds.Filter(must=[self._condition(condition)])
+        narrow = [Question(query[: self.layout.start], asked(shortlist, self._shards), wanted) for query in queries]
+        questions = [Question(query, k, payload=("id", "norms"), exact=True, among=one) for query, one in zip(queries, narrow, strict=True)]
+        return [self._found(points) for points in self._answers(questions)]
 
     def scores(self, queries: F32, ids: Sequence[Sequence[str]]) -> list[F32]:
         """Exact, so that no shard leaves out some of the given points."""
@@ -226,10 +245,15 @@ class Qdrant(Engine):
                 filter=one.filter,
                 with_payload=list(one.payload) or False,
                 params=self._params(one),
+                prefetch=None if one.among is None else self._prefetch(one.among),
             )
             for one in questions
         ]
         return [answer.points for answer in self._ask(lambda: self._client.query_batch_points(self.collection, requests))]
+
+    def _prefetch(self, one: Question) -> models.Prefetch:
+        vector = one.vector.tolist()
+        return models.Prefetch(query=vector, using=one.using, limit=one.limit, filter=one.filter, params=self._params(one))
 
     def _params(self, one: Question) -> models.SearchParams | None:
         """Local mode is exact in any case, and warns of parameters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 import qdrant_edge as edge
 
 from ..errors import ArtifactError, EngineError
-from .base import Layout, T, reason
+from .base import Layout, Settings, T, reason
 from .qdrant import EF, PAGE, Opened, Qdrant, Question, folder_of, vector_name
 
 GRAPH = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000}  # Qdrant's own
@@ -57,6 +58,18 @@ class QdrantEdge(Qdrant):
         self.layout = Layout.of_json((self._path / LAYOUT).read_text(), self.where)
         self._open(partial(edge.EdgeShard.load, str(self._path / SHARD)))
         return (self._path / MODEL).read_bytes()
+
+    def settings(self) -> Settings:
+        return Settings.of_json((self._path / LAYOUT).read_text(), self.where)
+
+    def settle(self, settings: Settings) -> None:
+        made = self._path / f"{LAYOUT}.new"
+        made.write_text(settings.to_json())
+        os.replace(made, self._path / LAYOUT)
+
+    def clear(self) -> None:
+        self.close()
+        shutil.rmtree(self._path / SHARD, ignore_errors=True)
 
     def drop(self) -> None:
         self.close()
@@ -111,7 +124,8 @@ class QdrantEdge(Qdrant):
                 limit=one.limit,
                 filter=one.filter,
                 with_payload=list(one.payload) or False,
-                params=edge.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit),
+                params=_params(one),
+                prefetches=[] if one.among is None else [_prefetch(one.among)],
             )
             for one in questions
         ]
@@ -131,3 +145,12 @@ class QdrantEdge(Qdrant):
         request = edge.ScrollRequest(limit=PAGE, offset=offset, with_payload=["id"])
         page, following = self._ask(lambda: self._shard.scroll(request))
         return page, following
+
+
+def _params(one: Question) -> Any:
+    return edge.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit)
+
+
+def _prefetch(one: Question) -> Any:
+    query = edge.Query.Nearest(one.vector.tolist(), using=one.using)
+    return edge.Prefetch(limit=one.limit, query=query, filter=one.filter, params=_params(one))

@@ -19,14 +19,15 @@ from ..data import Document, Documents
 from ..errors import DataError, OptionError
 from ..filters import Filter, parse
 from ..formats.documents import Batch, Source
-from ..hits import Hits
+from ..hits import Hits, Read
 from ..policies import Policy
 from ..policies.base import Stepwise
+from ..policies.taper import Calibration, Taper
 from ..rotation import Rotated, Rotation
 from ..stages import Backend, Decision, Reader, Stage, Store, Written
 from ..stages.backend import check_width, listed, named, prefix_norms
 from ..stages.energy import ENOUGH, SAMPLE, check_encoder
-from ..stages.loop import by_stages
+from ..stages.loop import SHORTLIST, by_stages
 from ..types import F32, I64, Id, Rows, StrPath
 from .base import Engine, Found, Row, T, prefix_lengths
 
@@ -153,16 +154,42 @@ class EngineView(Backend):
                 f"{self.engine.name} can't follow the policy {policy.name}: use the taper, a fixed width or the paper's router"
             )
         layout = self.engine.layout
+        shortlist = max(k, layout.shortlist if shortlist == SHORTLIST else shortlist)
+        policy = _raised(policy, layout.start)
         between = self.engine.any_width and policy.name == "fixed" and policy.reach <= layout.keep  # needs no norms
         widths = (*layout.widths, policy.reach) if between else layout.widths
-        hits = by_stages(self, queries.all(), policy.at(widths), k, shortlist=shortlist)
+        steps = policy.at(widths)
+        if self.engine.one_request and steps.name == "fixed" and steps.reach > layout.start:
+            return self._widened(np.ascontiguousarray(queries.upto(steps.reach)[:, : steps.reach]), k, shortlist)
+        hits = by_stages(self, queries.all(), steps, k, shortlist=shortlist)
         return _only_shown(hits, self.engine)
+
+    def _widened(self, queries: F32, k: int, shortlist: int) -> Hits:
+        """Both stages in one request, for all queries alike."""
+        width = queries.shape[1]
+        found = self.engine.widened(queries, k, shortlist, self._condition)
+        row_of = {name: row for row, name in enumerate(dict.fromkeys(name for answer in found for name in answer.ids))}
+        rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
+        for place, answer in enumerate(found):
+            rows[place, : len(answer.ids)] = [row_of[name] for name in answer.ids]
+            scores[place, : len(answer.ids)] = answer.scores
+        candidates = np.full(len(queries), min(shortlist, max(len(self), 1)), np.int64)
+        read = Read(candidates, candidates * width, 4 * candidates * width, np.full(len(queries), width, np.int64))
+        return Hits(rows, scores, np.full(len(queries), float(width)), EngineDocuments(list(row_of), self.engine), read)
 
     def restricted(self, condition: Filter) -> EngineView:
         """The same with only the documents that meet a filter."""
         same = copy(self)
         same._condition = condition
         return same
+
+
+def _raised(policy: Stepwise, start: int) -> Stepwise:
+    """A taper from a start width that the engine does not have, from the engine's own on: each width has thresholds of its own."""
+    if not isinstance(policy, Taper) or policy.start >= start or start not in policy.calibration.ladder:
+        return policy
+    known, first = policy.calibration, policy.calibration.ladder.index(start)
+    return Taper(Calibration(known.ladder[first:], known.beta[first:], known.sigma[first:]), policy.z, policy.k)
 
 
 def _only_shown(hits: Hits, engine: Engine) -> Hits:
@@ -217,8 +244,10 @@ class EngineStore(Store):
         """Batch by batch; all or none where the engine has transactions, else what came before an error stays and can be sent again."""
         added = replaced = 0
         check_width(documents, self._rotation.width)
+        self.engine.check_writable()
         with self.engine.writing():
             for batch in named(documents, numbered=False, following=0):
+                self.engine.check_writable()
                 rows = self._rows(batch)
                 if not added and not replaced and len(rows) >= ENOUGH:
                     kept = self.sample(SAMPLE)
@@ -233,8 +262,11 @@ class EngineStore(Store):
 
     def remove(self, ids: Id | Iterable[Id]) -> int:
         names = list(dict.fromkeys(str(name) for name in listed(ids)))
-        _in_order(names, dict.fromkeys(self.engine.present(names), True))
-        self.engine.remove(names)
+        self.engine.check_writable()
+        with self.engine.writing():
+            self.engine.check_writable()
+            _in_order(names, dict.fromkeys(self.engine.present(names), True))
+            self.engine.remove(names)
         self.refresh()
         return len(names)
 

@@ -12,6 +12,7 @@ import logging
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -26,7 +27,7 @@ from ..formats.documents import Source
 from ..formats.files import regular_checksum
 from ..progress import Advance, progress
 from ..rotation import Rotation
-from ..stages import RowStore, Written
+from ..stages import Backend, RowStore, Written
 from ..stages.backend import check_width, listed, named
 from ..stages.energy import check_encoder, spread
 from ..types import F16, Id, Rows, Storage, StrPath
@@ -82,6 +83,10 @@ class IndexFolder(RowStore):
     def where(self, condition: str | Mapping[str, Any]) -> View:
         return self.view.where(condition)
 
+    def lexical(self, view: Backend, texts: Sequence[str], k: int) -> Rows:
+        assert isinstance(view, View)
+        return view.lexical(texts, k)
+
     @classmethod
     def create(
         cls,
@@ -108,9 +113,8 @@ class IndexFolder(RowStore):
         widths = (*sorted({m for m in ladder if m < width}), width)
         checksums = {file.name: zlib.crc32(file.read_bytes()) for file in sorted((folder / MODEL).iterdir())}
         coded = 2 * start if min(target or width, width) >= 2 * start else start
-        Manifest.create(
-            folder, IndexSettings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums, numbered)
-        )
+        settings = IndexSettings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums, numbered)
+        Manifest.create(folder, settings)
         return cls(folder)
 
     def __enter__(self) -> Self:
@@ -157,13 +161,15 @@ class IndexFolder(RowStore):
             some = self._some(changing)
             following = max(before.following, 1 + changing.highest()) if documents.numbered and settings.numbered else 0
             absorbed = _absorbed(changing.segments, documents.count)
-            with _writer(self.path, settings) as writer:
+            with SegmentWriter(self.path, settings, words=before.words) as writer:
                 self._copy(changing, absorbed, writer)
                 for batch in named(documents, numbered=settings.numbered, following=following):
                     rows = self.rotation.stored(batch.vectors.all(), settings.width)
                     check_encoder(some, rows, settings.encoder_width, documents.name)
                     numbers = changing.insert(batch.documents, update=update)
                     writer.append(rows, numbers, [str(document.id) for document in batch.documents])
+                    if writer.words is not None:
+                        writer.words.add(batch.documents)
                     advance(len(numbers))
                 added = changing.head.following - before.following
                 if not added:
@@ -182,15 +188,19 @@ class IndexFolder(RowStore):
         self._committed()
         return len(wanted)
 
-    def compact(self) -> bool:
-        """Merges all segments into one, without removed rows; False if there is nothing to do. Searches can go on meanwhile."""
+    def compact(self, *, hybrid: bool = False) -> bool:
+        """Merges all segments into one, without removed rows; False if there is nothing to do. Searches can go on meanwhile.
+
+        With `hybrid`, titles and texts can be searched by their words from then on.
+        """
         with change(self.path, self._seen) as changing:
-            needed = len(changing.segments) > 1 or changing.head.removed > 0
+            needed = len(changing.segments) > 1 or changing.head.removed > 0 or (hybrid and not changing.head.words)
             if needed:
+                changing.head = head = replace(changing.head, words=hybrid or changing.head.words)
                 rows = sum(entry.rows for entry in changing.segments)
-                with _writer(self.path, changing.head.settings) as writer, progress("compacting", rows) as advance:
+                with SegmentWriter(self.path, head.settings, words=head.words) as writer, progress("compacting", rows) as advance:
                     self._copy(changing, changing.segments, writer, advance)
-                    new = [writer.finish(changing.head.settings.storage, SEED)] if len(writer) else []
+                    new = [writer.finish(head.settings.storage, SEED)] if len(writer) else []
                 changing.replace(changing.segments, new)
         self._committed()
         return needed
@@ -270,6 +280,7 @@ class IndexFolder(RowStore):
             "start": head.settings.start,
             "coded": head.settings.coded,
             "storage": head.settings.storage,
+            "hybrid": head.words,
             "fingerprint": head.settings.fingerprint,
             "commit": head.commit,
             "bytes": sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
@@ -307,8 +318,13 @@ class IndexFolder(RowStore):
             for start in range(0, len(segment), BLOCK):
                 kept = start + np.flatnonzero(alive[start : start + BLOCK])
                 writer.append(segment.rows[kept], segment.numbers[kept], [ids[row] for row in kept.tolist()])
+                if writer.words is not None and segment.words is None:
+                    known = changing.documents_of(segment.numbers[kept].tolist())
+                    writer.words.add(known[number] for number in segment.numbers[kept].tolist())
                 if advance is not None:
                     advance(min(BLOCK, len(segment) - start))
+            if writer.words is not None and segment.words is not None:
+                writer.words.copy(segment.words, np.flatnonzero(alive))
 
     def _numbers(self, manifest: Manifest, ids: Sequence[str]) -> dict[str, int]:
         """The numbers of these ids; a DataError if one is missing."""
@@ -317,10 +333,6 @@ class IndexFolder(RowStore):
         if missing:
             raise DataError(f"{self.path}: there is no document {missing[0]!r}; {len(missing)} of {len(ids)} ids are not in the index")
         return {name: found[name] for name in ids}
-
-
-def _writer(folder: Path, settings: IndexSettings) -> SegmentWriter:
-    return SegmentWriter(folder, settings.width, settings.ladder, settings.start, settings.coded)
 
 
 def _absorbed(entries: Sequence[Entry], count: int) -> list[Entry]:

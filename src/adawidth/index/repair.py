@@ -101,12 +101,14 @@ def _numbers(entry: Entry, manifest: Manifest) -> I64:
 def _saved(folder: Path, entry: Entry, changing: Change, rows: Rows) -> list[Entry]:
     """A new segment of these rows; none without rows."""
     settings, numbers = changing.head.settings, _numbers(entry, changing)
-    with SegmentWriter(folder, settings.width, settings.ladder, settings.start, settings.coded) as writer:
+    with SegmentWriter(folder, settings, words=changing.head.words) as writer:
         for start in range(0, len(rows), BLOCK):
             part = rows[start : start + BLOCK]
             known = changing.documents_of(numbers[part].tolist())
             values = Segment(folder, entry, rows_only=True).some(part)
             writer.append(values, numbers[part], [str(known[number].id) for number in numbers[part].tolist()])
+            if writer.words is not None:
+                writer.words.add(known[number] for number in numbers[part].tolist())
         return [writer.finish(settings.storage, SEED)] if len(rows) else []
 
 

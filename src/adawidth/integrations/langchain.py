@@ -37,7 +37,8 @@ class IndexEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector per text."""
-        return self._encoder.encode(texts, "document").tolist()
+        found: list[list[float]] = self._encoder.encode(texts, "document").tolist()
+        return found
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a query."""

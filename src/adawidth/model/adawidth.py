@@ -181,12 +181,14 @@ class AdaWidth:
         metadata: Sequence[Mapping[str, Any]] | None = None,
         storage: Storage = "auto",
         keep: int | None = None,
+        hybrid: bool = False,
         force: bool = False,
     ) -> Index:
         """The documents, rotated and ready to search: in memory or, with a `path`, in an index folder on disk.
 
         Documents of a dataset folder bring the titles, texts and metadata of its corpus.jsonl, unless you give others. On disk,
-        `keep` coordinates are stored (all by default), and `storage` says how candidates are found.
+        `keep` coordinates are stored (all by default), and `storage` says how candidates are found;
+        `hybrid` also indexes the words of titles and texts, which hybrid search needs (in memory, it does without).
 
         >>> index = model.index(documents, "notes.index", titles=[f"note {i}" for i in range(200)])
         >>> index.search(documents[7], k=1)[0][0].title
@@ -215,6 +217,8 @@ class AdaWidth:
                 folder, self.rotation, start=start, ladder=LADDER, target=target, keep=kept, storage=storage, numbered=without_ids
             )  # fmt: skip
             with index:
+                if hybrid:
+                    index.compact(hybrid=True)
                 index.write(source)
         return open_index(path)
 

@@ -16,6 +16,7 @@ from ..engines import Engine, EngineStore, Layout, engine_at, engine_name
 from ..errors import ArtifactError, OptionError
 from ..formats.documents import Source
 from ..stages import Written
+from ..stages.loop import SHORTLIST
 from .adawidth import AdaWidth
 from .index import Index
 
@@ -46,7 +47,7 @@ def connect(
         module, _, name = SERVICES[scheme].partition(":")
         found_there: Index = getattr(import_module(module), name)(url)
         return found_there
-    engine = engine_at(url, collection)
+    engine = current(url, collection)
     packed = engine.open()
     found = unpacked(packed, engine.where) if model is None else model
     return Index(found, EngineStore(engine, found.rotation), encoder, trust_encoder=trust_encoder)
@@ -63,7 +64,7 @@ def push(
 ) -> Written:
     """Writes documents into an engine's collection, which is made if it is not there. Pushing again sends the same ids again: nothing is
     lost or doubled, so an interrupted push can be repeated. `force` empties a collection of another rotation or layout first."""
-    engine = engine_at(url, collection)
+    engine = current(url, collection)
     try:
         layout = layout_of(model) if layout is None else layout
         ready(engine, model, layout, force=force)
@@ -72,6 +73,15 @@ def push(
         return written
     finally:
         engine.close()
+
+
+def current(url: str, collection: str) -> Engine:
+    """The engine of a collection, or of the one that it has moved to."""
+    engine = engine_at(url, collection)
+    while engine.exists() and (to := engine.settings().moved_to) is not None:
+        engine.close()
+        engine = engine_at(url, to)
+    return engine
 
 
 def ready(engine: Engine, model: AdaWidth, layout: Layout, *, force: bool = False) -> None:
@@ -98,7 +108,7 @@ def statements(url: str, collection: str, layout: Layout) -> str:
     return statements(collection, layout)
 
 
-def layout_of(model: AdaWidth, keep: int | None = None, widths: Sequence[int] | None = None) -> Layout:
+def layout_of(model: AdaWidth, keep: int | None = None, widths: Sequence[int] | None = None, shortlist: int = SHORTLIST) -> Layout:
     """The start width of the default policy, a step between, the target width and all that is kept: each step is a trip."""
     keep = model.width if keep is None else keep
     if not 1 <= keep <= model.width:
@@ -110,7 +120,9 @@ def layout_of(model: AdaWidth, keep: int | None = None, widths: Sequence[int] | 
         widths = (start, *between[:1], taper.target)
     if any(not 1 <= width <= keep for width in widths):
         raise OptionError(f"widths {tuple(widths)} are not all between 1 and the {keep} coordinates kept")
-    return Layout(model.rotation.fingerprint, tuple(sorted({*widths, keep})))
+    if shortlist < 1:
+        raise OptionError(f"shortlist {shortlist} is not at least 1")
+    return Layout(model.rotation.fingerprint, tuple(sorted({*widths, keep})), shortlist)
 
 
 def packed_model(model: AdaWidth) -> bytes:

@@ -21,7 +21,8 @@ from ..policies.select import Policies
 from ..rotation import Rotated
 from ..stages import Store, Written
 from ..stages.loop import BATCH, SHORTLIST, joined
-from ..types import F32, Id, StrPath
+from ..stages.words import fused
+from ..types import F32, Id, Rows, StrPath
 from .drift import calibrated, warn_if_grown
 from .texts import given
 
@@ -126,6 +127,7 @@ class Index:
         where: str | Mapping[str, Any] | None = None,
         offset: int = 0,
         min_score: float | None = None,
+        hybrid: bool = False,
         threads: int = 1,
     ) -> Hits:
         """The k best documents for each query, or all if there are fewer. A query is a vector, or a `text` for the encoder.
@@ -134,6 +136,9 @@ class Index:
         `task` names a query map (by default the one called "default", if there is one; "none" for no map). `where` filters
         by metadata. `offset` skips that many hits, for paging: pages of one k are parts of one list, `shortlist` long.
         `min_score` drops lower scores. `threads` share the queries.
+
+        `hybrid` fuses the answer with that of BM25 over titles and texts, by reciprocal rank: scores are then of the fusion. The
+        words are those of `text`; vectors that are given with it are used instead of the encoder's.
 
         >>> hits = index.search(documents[:5], k=3, budget=48)
         >>> [answer[0].id for answer in hits]
@@ -144,7 +149,7 @@ class Index:
             k=k, policy=policy, budget=budget, quality=quality, width=None if full else width, start=start, shortlist=shortlist,
             task=task, where=where, offset=offset, min_score=min_score, threads=threads,
         )  # fmt: skip
-        names, vectors = self._asked(queries, text)
+        names, vectors = self._asked_in_words(queries, text, min_score) if hybrid else self._asked(queries, text)
         k, offset, shortlist, threads = min(int(k), MOST), min(int(offset), MOST), min(int(shortlist), MOST), min(int(threads), MOST)
         mapped = self.model.task(task) if task is not None or self.model.tasks else None
         policies, through = (self.model.policies, self.model.rotation) if mapped is None else (mapped.policies, mapped.query_map)
@@ -158,6 +163,8 @@ class Index:
         wanted = self.store.view.most(k + offset)
         if not view.most(1) or not len(vectors):
             return _nothing((len(vectors), wanted), names)
+        if hybrid:
+            wanted = self.store.view.most(max(k, shortlist))
         rotated = Rotated(vectors, through)
         size = min(BATCH, -(-len(vectors) // threads))
         if len(vectors) <= size:
@@ -166,6 +173,8 @@ class Index:
             parts = [rotated[begin : begin + size] for begin in range(0, len(vectors), size)]
             with ThreadPoolExecutor(threads) as pool:
                 hits = joined(list(pool.map(lambda part: view.answer(part, chosen, wanted, shortlist), parts)))
+        if hybrid:
+            hits = _fused(hits, self.store.lexical(view, [str(name) for name in names or ()], wanted), self.store.view.most(k + offset))
         if names is not None:
             hits = replace(hits, queries=names)
         return hits.cut(offset, min_score) if offset or min_score is not None else hits
@@ -262,13 +271,15 @@ class Index:
         """
         return self.with_model(calibrated(self, queries))
 
-    def compact(self) -> bool:
-        """Frees the disk space of removed documents; returns False if there is none to free.
+    def compact(self, *, hybrid: bool = False) -> bool:
+        """Frees the disk space of removed documents; returns False if there is nothing to do.
+
+        With `hybrid`, an index folder that was made without the words of titles and texts gets them, for hybrid search.
 
         >>> index.compact()
         False
         """
-        return self.store.compact()
+        return self.store.compact(hybrid=hybrid)
 
     def snapshot(self, path: StrPath, *, force: bool = False) -> None:
         """Copies the index folder as this object sees it, and verifies the copy. Others may write to the index meanwhile.
@@ -333,6 +344,17 @@ class Index:
         named = isinstance(queries, Vectors) and not isinstance(queries.ids, range)
         return queries.ids if named else None, as_queries(queries, self._encoder_width)
 
+    def _asked_in_words(self, queries: Any, text: str | Sequence[str] | None, min_score: float | None) -> tuple[Sequence[Id] | None, F32]:
+        """The same for a hybrid search: the texts, and their vectors, which may be given with them."""
+        if text is None:
+            raise OptionError("hybrid search needs the words of the queries: give text, with or without vectors")
+        if min_score is not None:
+            raise OptionError("min_score is of cosines, and hybrid scores are sums of reciprocal ranks: leave one of the two out")
+        if queries is None:
+            return self._asked(None, text)
+        vectors = as_queries(queries, self._encoder_width)
+        return one_per_row([text] if isinstance(text, str) else text, len(vectors), "queries", "texts"), vectors
+
     def _given(self, vectors: Any, ids: Iterable[Id] | None, titles: Sequence[str] | None, texts: Sequence[str] | None) -> Vectors:
         """Vectors as given, or of the texts, each with its title before it."""
         if vectors is not None:
@@ -363,6 +385,13 @@ def _check(**options: Any) -> None:
             continue
         if not isinstance(value, kinds) or isinstance(value, bool) or not (least is None or value >= least):
             raise OptionError(f"{name} {value!r} is not {what}")
+
+
+def _fused(hits: Hits, lexical: Rows, k: int) -> Hits:
+    """Answers by vectors fused with those by words."""
+    assert hits.documents is not None
+    rows, scores = fused([hits.rows, lexical], k, hits.documents.tie_rank)
+    return replace(hits, rows=rows, scores=scores)
 
 
 def _nothing(shape: tuple[int, int], names: Sequence[Id] | None) -> Hits:

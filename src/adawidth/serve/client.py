@@ -174,12 +174,22 @@ class Client(Index):
         return False
 
     def compact(self) -> bool:
-        """Refused: run `adawidth compact` where the folder is."""
-        raise OptionError(f"{self._connection.url}: a service does not compact: run `adawidth compact` where the folder is")
+        """Refused: run `adawidth compact` where the folder is.
+
+        >>> client.compact()
+        Traceback (most recent call last):
+        adawidth.errors.OptionError: a service does not compact: run `adawidth compact` where the folder is
+        """
+        raise OptionError("a service does not compact: run `adawidth compact` where the folder is")
 
     def snapshot(self, path: StrPath, *, force: bool = False) -> None:
-        """Refused: run `adawidth snapshot` where the folder is."""
-        raise OptionError(f"{self._connection.url}: a service copies no folders: run `adawidth snapshot` where the folder is")
+        """Refused: run `adawidth snapshot` where the folder is.
+
+        >>> client.snapshot("copy.index")
+        Traceback (most recent call last):
+        adawidth.errors.OptionError: a service copies no folders: run `adawidth snapshot` where the folder is
+        """
+        raise OptionError("a service copies no folders: run `adawidth snapshot` where the folder is")
 
     def close(self) -> None:
         """Closes the connections. A `with` block does it by itself.

@@ -81,7 +81,7 @@ class Guard:
 
         try:
             self._check(scope)
-            await self._app(scope, self._limited(receive) if scope["method"] in BODY else receive, answer)
+            await self._app(scope, await self._arrived(receive) if scope["method"] in BODY else receive, answer)
         except Problem as problem:
             await response(problem.code, problem.detail)(scope, receive, answer)
         finally:
@@ -112,27 +112,32 @@ class Guard:
         if length.isdigit() and int(length) > self._settings.largest_body:
             raise Problem("too_large", f"the body has {int(length)} bytes, at most {self._settings.largest_body} are taken")
 
-    def _limited(self, receive: Receive) -> Receive:
-        """The body, bounded in size and time."""
-        seen, until = 0, asyncio.get_running_loop().time() + self._settings.body_seconds
-
-        async def limited() -> Message:
-            nonlocal seen
-            if seen < 0:
-                return await receive()  # all of it is here; what comes is a disconnect
-            try:
-                async with asyncio.timeout_at(until):
+    async def _arrived(self, receive: Receive) -> Receive:
+        """The whole body, bounded in size and time, as one message; endpoints never wait for a client."""
+        parts, size, more = [], 0, True
+        try:
+            async with asyncio.timeout(self._settings.body_seconds):
+                while more:
                     message = await receive()
-            except TimeoutError:
-                raise Problem("request_timeout", f"the body did not arrive within {self._settings.body_seconds:g} seconds") from None
-            seen += len(message.get("body", b""))
-            if seen > self._settings.largest_body:
-                raise Problem("too_large", f"the body has more than {self._settings.largest_body} bytes, the most that is taken")
-            if not message.get("more_body", False):
-                seen = -1
-            return message
+                    if message["type"] == "http.disconnect":
+                        return _again(message, receive)
+                    parts.append(message.get("body", b""))
+                    size, more = size + len(parts[-1]), message.get("more_body", False)
+                    if size > self._settings.largest_body:
+                        raise Problem("too_large", f"the body has more than {self._settings.largest_body} bytes, the most that is taken")
+        except TimeoutError:
+            raise Problem("request_timeout", f"the body did not arrive within {self._settings.body_seconds:g} seconds") from None
+        return _again({"type": "http.request", "body": b"".join(parts), "more_body": False}, receive)
 
-        return limited
+
+def _again(message: Message, receive: Receive) -> Receive:
+    """A message that was taken, then what follows it."""
+    taken = [message]
+
+    async def replayed() -> Message:
+        return taken.pop() if taken else await receive()
+
+    return replayed
 
 
 def _is_local(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import threading
@@ -19,11 +20,14 @@ from .settings import KEY, Settings
 if TYPE_CHECKING:
     from ..model import Index
 
+log = logging.getLogger("adawidth.serve")
+
 PLACE, SETTINGS = "ADAWIDTH_SERVE_PLACE", "ADAWIDTH_SERVE_SETTINGS"  # environment of worker processes
 OPTIONS: dict[str, Any] = {  # of uvicorn
     "access_log": False,
     "log_config": None,
     "server_header": False,
+    "proxy_headers": False,
     "date_header": False,
     "limit_concurrency": 2_048,
 }
@@ -58,13 +62,16 @@ def serve(place: Place, settings: Settings) -> None:
 
     drain = settings.drain_seconds
     options: dict[str, Any] = {**OPTIONS, "host": settings.host, "port": settings.port, "timeout_graceful_shutdown": drain}
+    index = place.open()  # what can't be opened is told here, once
+    access = "read-only: there is no API key" if settings.key is None else "with an API key"
+    log.info("http://%s:%d/ (%s); Ctrl-C stops it", settings.host, settings.port, access)
     to_stderr(settings.log_requests)
     if settings.workers == 1:
         from .app import create_app
 
-        uvicorn.run(create_app(place.open(), settings, place.open), **options)
+        uvicorn.run(create_app(index, settings, place.open), **options)
         return
-    place.open().close()  # what can't be opened is told here, once
+    index.close()
     os.environ[PLACE], os.environ[SETTINGS] = json.dumps(vars(place)), json.dumps(settings.to_json())
     if settings.key is not None:
         os.environ[KEY] = settings.key

@@ -176,23 +176,23 @@ class Service:
         vectors = parts[0].vectors if len(parts) == 1 else np.concatenate([part.vectors for part in parts])
         hits = self.index.search(vectors, **asked)
         spent = time.perf_counter() - began
-        results, answers, first = rendered(hits, options.fields), [], 0
+        results, answers = rendered(hits, options.fields), []
+        before: list[tuple[float, float]] = []
         for part in parts:
-            own = slice(first, first + len(part.vectors))
-            first = own.stop
-            answers.append(Searched(results[own], {"wait": began - part.since, "search": spent}))
-            self.stats.searched(hits[own], asked, answers[-1].seconds, None, part.encoded)
-        self.stats.batched(len(vectors))
+            first, waited = len(before), began - part.since
+            before += [(part.encoded, waited)] * len(part.vectors)
+            answers.append(Searched(results[first : len(before)], {"wait": waited, "search": spent}))
+        self.stats.searched(hits, asked, before, {"search": spent})
         return answers
 
     def _explain(self, part: Part, options: Options) -> Searched:
         """Answers to one request, with how they came about."""
         began, asked = time.perf_counter(), options.to_dict()
         hits, trace = explained(self.index, part.vectors, **asked)
-        seconds = {"wait": began - part.since, "search": time.perf_counter() - began}
+        waited, spent = began - part.since, time.perf_counter() - began
         results = [{**one, "explain": trace.to_json(place)} for place, one in enumerate(rendered(hits, options.fields))]
-        self.stats.searched(hits, asked, seconds, trace, part.encoded)
-        return Searched(results, seconds)
+        self.stats.searched(hits, asked, [(part.encoded, waited)] * len(hits), {"search": spent, **trace.seconds()}, trace)
+        return Searched(results, {"wait": waited, "search": spent})
 
 
 def _feedback_file(index: Index, settings: Settings) -> Path | None:

@@ -245,6 +245,10 @@ class Store(ABC):
     def sample(self, count: int) -> F32:
         """Vectors of at most so many documents, taken from all over the index. (n, m)"""
 
+    def lexical(self, view: Backend, texts: Sequence[str], k: int) -> Rows:
+        """The k best rows of a view of this store for each text, by the words of titles and texts; -1 where there are fewer. (Q, k)"""
+        raise OptionError("hybrid search needs documents in memory or in an index folder; an engine has a search for words of its own")
+
     @abstractmethod
     def write(self, documents: Source, *, update: bool = False) -> Written:
         """Adds documents, all or none. Existing ids are replaced with `update`, and refused without."""
@@ -257,8 +261,8 @@ class Store(ABC):
     def facts(self) -> dict[str, Any]:
         """What `adawidth info` prints."""
 
-    def compact(self) -> bool:
-        """Frees the space of removed documents; returns False if there is nothing to do."""
+    def compact(self, *, hybrid: bool = False) -> bool:
+        """Frees the space of removed documents, and with `hybrid` indexes their words; returns False if there is nothing to do."""
         return False
 
     def refresh(self) -> bool:

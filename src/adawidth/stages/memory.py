@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data import BLOCK, Document, Documents, Vectors
-from ..errors import DataError
+from ..errors import DataError, OptionError
 from ..filters import parse
 from ..filters.conditions import has, unknown
 from ..formats.documents import Source
@@ -19,9 +19,10 @@ from ..kernels.extend import extend
 from ..kernels.topk import top_k
 from ..rotation import Rotation
 from ..types import F32, I64, Id, Mask, Rows, Widths
-from .backend import RowBackend, RowStore, Written, check_width, listed, named, prefix_norms
+from .backend import Backend, RowBackend, RowStore, Written, check_width, listed, named, prefix_norms
 from .energy import check_encoder, spread
 from .state import Stage
+from .words import Lexicon, Words, WordsWriter
 
 SCORES = 64_000_000  # at most this many scores are held at a time while scanning
 
@@ -130,6 +131,13 @@ class _Known(Documents):
     def describe(self, rows: Iterable[int]) -> list[Document]:
         return [self.known[row] for row in rows]
 
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """Their words, gathered on first use."""
+        writer = WordsWriter()
+        writer.add(self.known)
+        return Lexicon([Words(writer.arrays(), len(self.known))], np.ones(len(self.known), np.bool_), self.tie_rank)
+
 
 class MemoryStore(RowStore):
     """Documents in memory that can be changed. A change copies the rows: for many small ones, keep the index on disk."""
@@ -156,6 +164,13 @@ class MemoryStore(RowStore):
                 raise unknown(field, {str(key) for document in self._known for key in document.metadata}, "this index")
         met = [wanted.matches(document.metadata) for document in self._known]
         return view.restricted(np.array(met, np.bool_))
+
+    def lexical(self, view: Backend, texts: Sequence[str], k: int) -> Rows:
+        assert isinstance(view, MemoryBackend)
+        assert isinstance(view.documents, _Known)
+        if not view.documents.lexicon.length and len(view):
+            raise OptionError("no document has a title or text: hybrid search needs words")
+        return view.documents.lexicon.search(texts, k, view._allowed)
 
     def __contains__(self, identifier: object) -> bool:
         return isinstance(identifier, str | int) and str(identifier) in self._row_of

@@ -34,7 +34,7 @@ from .segment import Entry
 __all__ = ["FILE", "Head", "IndexSettings", "Manifest", "checksum_of", "log_length", "packed", "parts", "settle"]
 
 FORMAT = "adawidth-index"
-VERSION = 3
+VERSION = 4
 TABLES = {
     "head": "CREATE TABLE head (value TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "segments": "CREATE TABLE segments (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -94,10 +94,11 @@ class Head:
     removed: int = 0
     removed_sum: int = 0
     identity: str = ""  # drawn when the index is made; before version 3 there was none
+    words: bool = False  # whether segments have the words of titles and texts; before version 4 none had
 
     def __post_init__(self) -> None:
         """Refuses values that no index has."""
-        if not isinstance(self.identity, str):
+        if not isinstance(self.identity, str) or not isinstance(self.words, bool):
             raise ValueError("identity")
         counts = (self.commit, self.following, self.documents, self.documents_sum, self.removed, self.removed_sum)
         if not all(type(count) is int and count >= 0 for count in counts):

@@ -11,6 +11,7 @@ when they are first read. Nothing in a file is trusted: names, types, offsets an
     places     (N,) int32       position of each id when the segment's ids are sorted, descending
     total      (m,) float64     sum of the rows
     codes.*                     what finds candidates among the leading coordinates
+    words.*                     the words of titles and texts (see stages/words.py), if the index has them; checked when first read
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...errors import ArtifactError, OptionError
+from ...stages.words import Words
 from ...types import F16, F32, F64, I32, I64, Array, Mask, Rows
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ LAYOUT = {  # kind and dimensions of the arrays that every segment has
     "places": ("<i4", 1),
     "total": ("<f8", 1),
 }
+WORDS = "words."
 NOT_FINITE = 0x7C00  # bits of a float16 that are set in NaN and infinite values alone
 LEAST, MOST = 1e-8, 1e13  # one over the length of float16 numbers, which is never taken for less than 1e-12
 NAME = re.compile(r"[0-9a-f]{32}\.segment")
@@ -120,7 +123,7 @@ class Segment:
         self._check_layout()
         if rows_only:
             return
-        self.arrays = {name: self._array(name) for name in entry.arrays if name != "rows"}
+        self.arrays = {name: self._array(name) for name in entry.arrays if name != "rows" and not name.startswith(WORDS)}
         self.rows: F16 = self._array("rows")
         self.inverse: F32 = self.arrays["inverse"]
         self.numbers: I64 = self.arrays["numbers"]
@@ -131,8 +134,7 @@ class Segment:
             raise self._damaged("the lengths of rows are none")
         if not _is_order(self.arrays["places"]):
             raise self._damaged("the places of the ids are not an order")
-        self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked …
-        self.unchecked = True  # … and whether there are any
+        self.unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked
 
     def __len__(self) -> int:
         return self.entry.rows
@@ -150,6 +152,15 @@ class Segment:
         if len(found) != len(self):
             raise self._damaged(f"there are codes of {len(found)} rows, but {len(self)} rows")
         return found
+
+    @cached_property
+    def words(self) -> Words | None:
+        """The words of titles and texts, if the index has them."""
+        arrays = {name.removeprefix(WORDS): self._array(name) for name in self.entry.arrays if name.startswith(WORDS)}
+        try:
+            return Words(arrays, len(self)) if arrays else None
+        except ValueError as error:
+            raise self._damaged(str(error)) from None
 
     def id_of(self, row: int) -> str:
         """The id of the document in this row."""
@@ -174,11 +185,13 @@ class Segment:
         return alive
 
     def check(self, rows: Rows | None = None) -> None:
-        """Checks the blocks of these rows (of all rows, if None) that were not checked before; refuses damaged ones."""
-        blocks = self._unread if rows is None else self._unread[rows // CHECKED]
+        """Checks the blocks of these rows (of all rows, and the words, if None) that were not checked before; refuses damaged ones."""
+        if rows is None:
+            _ = self.words
+        blocks = self.unread if rows is None else self.unread[rows // CHECKED]
         if not blocks.any():
             return
-        wanted = np.flatnonzero(self._unread) if rows is None else np.unique(rows[blocks] // CHECKED)
+        wanted = np.flatnonzero(self.unread) if rows is None else np.unique(rows[blocks] // CHECKED)
         for block in wanted.tolist():
             first = block * CHECKED
             named = f"rows {first} to {min(first + CHECKED, len(self)) - 1}"
@@ -186,8 +199,7 @@ class Segment:
                 raise self._damaged(f"{named} do not have their checksum")
             if (np.frombuffer(self._block(block), "<u2") & NOT_FINITE == NOT_FINITE).any():
                 raise self._damaged(f"{named} have NaN or infinite values")
-            self._unread[block] = False
-        self.unchecked = bool(self._unread.any())
+            self.unread[block] = False
 
     def check_widths(self, width: int, ladder: int) -> None:
         """Refuses rows whose width, or whose number of prefix norms, is not what the manifest says."""

@@ -15,8 +15,10 @@ import numpy as np
 
 from ...data import BLOCK, unit
 from ...formats.files import sync
+from ...stages.words import WordsWriter
 from ...types import F16, F32, I64, Array
-from .segment import ALIGNED, CHECKED, MAGIC, Entry, Place
+from .manifest import IndexSettings
+from .segment import ALIGNED, CHECKED, MAGIC, WORDS, Entry, Place
 
 log = logging.getLogger("adawidth")
 
@@ -24,13 +26,11 @@ log = logging.getLogger("adawidth")
 class SegmentWriter:
     """Writes a segment: rows as they come, the rest in `finish`. The file is part of the index once the manifest has its entry."""
 
-    def __init__(self, folder: Path, width: int, ladder: Sequence[int], start: int, coded: int) -> None:
-        """Codes cover `coded` coordinates if two of them can share a code, else `start`."""
+    def __init__(self, folder: Path, settings: IndexSettings, *, words: bool = False) -> None:
+        """With `words`, the words of all documents are given to `words`, row by row, too."""
         self._folder = folder
-        self._width = width
-        self._ladder = tuple(ladder)
-        self._start = start
-        self._coded = coded
+        self._settings = settings
+        self.words = WordsWriter() if words else None
         self.path = folder / f"{uuid.uuid4().hex}.segment"
         self._file = self.path.open("xb")
         self._file.write(MAGIC)
@@ -64,20 +64,20 @@ class SegmentWriter:
 
         numbers = np.concatenate(self._numbers)
         count = len(numbers)
-        place = Place("<f2", (count, self._width), len(MAGIC), self._checksum)
+        place = Place("<f2", (count, self._settings.width), len(MAGIC), self._checksum)
         self._places["rows"] = place
         self._file.flush()
         rows = np.memmap(self.path, "<f2", "r", place.offset, place.shape)
         checks = np.array([zlib.crc32(rows[i : i + CHECKED].data) for i in range(0, count, CHECKED)], "<u4").tobytes().hex()
         self._write_inverse(rows)
-        self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._width)))
+        self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._settings.width)))
         with tempfile.TemporaryFile(dir=self._folder) as scratch:  # may be larger than memory
-            width = self._coded if codes.chosen(storage, count).wide else self._start
+            width = self._settings.coded if codes.chosen(storage, count).wide else self._settings.start
             for part in _parts(rows):
                 scratch.write(unit(part[:, :width]).data)
             scratch.flush()
             block = np.memmap(scratch, np.float32, "r", shape=(count, width))
-            built = codes.build(block, storage, seed, 2 if width > self._start else 4)
+            built = codes.build(block, storage, seed, 2 if width > self._settings.start else 4)
             if storage == "auto":
                 limits = f"flat (exact) up to {codes.SMALL}, then pq4, and from {codes.LARGE} on ivf where its lists pay"
                 log.info("storage %s for %d documents: %s", built.storage, count, limits)
@@ -91,6 +91,8 @@ class SegmentWriter:
         self._write("names", np.frombuffer(b"".join(encoded), np.uint8))
         self._write("ends", np.cumsum([len(name) for name in encoded], dtype=np.int64))
         self._write("places", places)
+        for name, array in self.words.arrays().items() if self.words is not None else ():
+            self._write(f"{WORDS}{name}", array)
         self._file.flush()
         os.fsync(self._file.fileno())
         sync(self._folder)
@@ -100,8 +102,8 @@ class SegmentWriter:
         self._write_parts(name, array.dtype.newbyteorder("<").str, array.shape, iter([array]))
 
     def _write_inverse(self, rows: F16) -> None:
-        shape = (len(rows), len(self._ladder))
-        self._write_parts("inverse", "<f4", shape, (inverse_norms(part, self._ladder) for part in _parts(rows)))
+        shape = (len(rows), len(self._settings.ladder))
+        self._write_parts("inverse", "<f4", shape, (inverse_norms(part, self._settings.ladder) for part in _parts(rows)))
 
     def _write_parts(self, name: str, kind: str, shape: tuple[int, ...], parts: Iterator[Array]) -> None:
         self._file.write(b"\0" * (-self._file.tell() % ALIGNED))

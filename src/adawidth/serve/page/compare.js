@@ -1,6 +1,6 @@
 // Side by side: the start width alone, the policy's own way, and full width; what differs from full width is marked.
 
-import { byId, bytes, count, decimal, h, percent, score } from "./dom.js";
+import { breakable, byId, bytes, count, decimal, h, percent, score } from "./dom.js";
 import { named } from "./results.js";
 
 /** `answers` has fixed, adaptive and full, each an entry of the service's results; full may be missing yet. */
@@ -49,7 +49,7 @@ function row(hit, place, at, reference) {
   return h(
     "li",
     { class: only ? "differs" : moved ? "moved" : null },
-    h("span", { class: "name" }, named(hit)),
+    h("span", { class: "name" }, breakable(named(hit))),
     marked ? h("span", { class: "sign", title: words }, h("span", { "aria-hidden": "true" }, sign), h("span", { class: "sr" }, ` (${words})`)) : h("span", { class: "sign" }),
     h("span", { class: "number" }, score(hit.score)),
   );

@@ -32,19 +32,36 @@ export const compact = (value) => short.format(value);
 export const score = (value) => value.toFixed(3);
 
 export function percent(value) {
-  return value > 0 && value < 0.01 ? "under 1 %" : share.format(value).replace("%", " %");
+  return value > 0 && value < 0.01 ? "under 1\u00a0%" : share.format(value).replace("%", "\u00a0%");
 }
 
 export function bytes(value) {
   const units = ["B", "KB", "MB", "GB", "TB"];
   let place = 0;
   for (; value >= 1000 && place < units.length - 1; place++) value /= 1000;
-  return `${value >= 100 || place === 0 ? whole.format(value) : tenth.format(value)} ${units[place]}`;
+  return `${value >= 100 || place === 0 ? whole.format(value) : tenth.format(value)}\u00a0${units[place]}`;
 }
 
 export function duration(seconds) {
-  return seconds < 1 ? `${(seconds * 1000).toFixed(seconds < 0.01 ? 2 : 0)} ms` : `${seconds.toFixed(1)} s`;
+  if (seconds === 0) return "0";
+  return seconds < 1 ? `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)}\u00a0ms` : `${seconds.toFixed(1)}\u00a0s`;
 }
+
+/** Puts new children in place of old ones: details that were open stay open, and the focus stays where it was. */
+export function refill(holder, ...children) {
+  const all = () => [...holder.querySelectorAll("details, summary, [tabindex]")];
+  const before = all();
+  const focused = before.indexOf(document.activeElement);
+  const open = before.map((one) => one.open);
+  holder.replaceChildren(...children);
+  all().forEach((one, place) => {
+    if (open[place]) one.open = true;
+    if (place === focused) one.focus({ preventScroll: true });
+  });
+}
+
+/** A name that may be broken after its dots, slashes and underscores. */
+export const breakable = (name) => name.split(/(?<=[._/])/).flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
 
 /** A table with a caption; the first column heads its rows, numbers are aligned. */
 export function table(caption, columns, rows) {

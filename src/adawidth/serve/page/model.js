@@ -51,7 +51,7 @@ function chart(fixed, taper, width, height) {
     mark(fixed, "dot muted"),
     taper.length > 0 && [path(at(taper), "stroke"), mark(taper, "dot")],
     text(x(wide.width) + 6, y(wide.share) + 20, "one width for all", "value"),
-    taper.length > 0 && text(x(taper[0].width) + 8, y(taper[0].share) + 4, "adaptive", "value accent"),
+    taper.length > 0 && text(x(taper[0].width) - 9, y(taper[0].share) - 6, "adaptive", "value accent", "end"),
     text(left, height - 2, "numbers per candidate, on average", "tick"),
   ];
 }

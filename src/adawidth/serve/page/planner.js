@@ -1,7 +1,7 @@
 // The width planner: how many numbers would a larger corpus need?
 
 import { get } from "./api.js";
-import { dot, figure, line, linear, logarithmic, powers, rounds, text, ticksX, ticksY, titled } from "./charts.js";
+import { dot, figure, line, linear, logarithmic, path, powers, rounds, text, ticksX, ticksY, titled } from "./charts.js";
 import { byId, bytes, compact, count, inNumbers } from "./dom.js";
 
 const UNITS = { thousand: 1e3, k: 1e3, million: 1e6, m: 1e6, billion: 1e9, b: 1e9, bn: 1e9 };
@@ -34,21 +34,29 @@ async function plan() {
   answer.textContent = "Measuring on this index …";
   try {
     const asked = await get(`/v1/width?documents=${documents}&k=${k}`);
-    const sizes = [...new Set([...SIZES, documents])].sort((a, b) => a - b);
+    const here = asked.measured.documents;
+    const parts = asked.law ? [here / 4, here / 2, here].map(Math.round) : [];
+    const sizes = [...new Set([...parts, ...SIZES, documents])].filter((size) => size >= 1).sort((a, b) => a - b);
     const plans = await Promise.all(sizes.map((size) => (size === documents ? asked : get(`/v1/width?documents=${size}&k=${k}`))));
-    answer.textContent = told(asked);
+    const now = plans[sizes.indexOf(here)];
+    const today = documents !== here && now?.width ? ` The ${count(here)} documents that were measured here need ${width(now)}.` : "";
+    answer.textContent = told(asked) + today;
     byId("planner-chart").replaceChildren(...(asked.law ? [chart(plans, asked), numbers(plans)] : []));
   } catch (error) {
     answer.textContent = error.message;
   }
 }
 
+function width(plan) {
+  const sure = plan.interval && plan.interval[0] < plan.interval[1] ? ` (${count(plan.interval[0])} to ${count(plan.interval[1])})` : "";
+  return `about ${count(plan.width)} of ${count(plan.full_width)} numbers${sure}`;
+}
+
 function told(plan) {
   if (plan.width === null) return `For ${compact(plan.documents)} documents this index can't say: ${plan.reason}.`;
-  const sure = plan.interval ? `, between ${count(plan.interval[0])} and ${count(plan.interval[1])}` : "";
   const far = plan.extrapolated ? " This is beyond what was measured." : "";
   const memory = plan.memory_bytes ? ` Their codes would take ${bytes(plan.memory_bytes)} of memory.` : "";
-  return `${compact(plan.documents)} documents need about ${count(plan.width)} of ${count(plan.full_width)} numbers${sure}.${memory}${far}`;
+  return `${compact(plan.documents)} documents need ${width(plan)}.${memory}${far}`;
 }
 
 function chart(plans, asked) {
@@ -64,6 +72,7 @@ function chart(plans, asked) {
       text(width - right, y(asked.full_width) + 14, "full width", "tick", "end"),
       line(left, height - bottom, width - right, height - bottom, "axis"),
       ticksX(x, powers(plans[0].documents, plans.at(-1).documents), height - bottom, compact, 40),
+      path(known.map((one) => [x(one.documents), y(one.width)]), "stroke"),
       documents >= plans[0].documents && [line(x(documents), top, x(documents), height - bottom, "mark"), text(x(documents) + 5, top + 28, "measured here", "tick")],
       known.map((one) => [
         one.interval && line(x(one.documents), y(one.interval[0]), x(one.documents), y(one.interval[1]), "whisker"),

@@ -1,7 +1,7 @@
 // The list of results, with what can be done to each: label it, find others like it, remove it.
 
 import { post } from "./api.js";
-import { byId, h, s, score } from "./dom.js";
+import { breakable, byId, h, s, score } from "./dom.js";
 
 const SNIPPET = 180; // characters
 
@@ -20,6 +20,8 @@ function item(hit, place, hits, asked, facts, actions) {
   const title = named(hit);
   const text = hit.text ?? "";
   const cut = text.length > SNIPPET;
+  const short = cut ? `${text.slice(0, SNIPPET).trimEnd()} …` : text;
+  const snippet = text && h("p", { class: "snippet" }, short);
   const own = asked.document !== undefined && String(asked.document) === String(hit.id);
   return h(
     "li",
@@ -28,20 +30,31 @@ function item(hit, place, hits, asked, facts, actions) {
     h(
       "div",
       { class: "body" },
-      h("h3", null, title, own && h("span", { class: "tag" }, "this document")),
-      text && h("p", { class: "snippet" }, cut ? `${text.slice(0, SNIPPET).trimEnd()} …` : text),
-      cut && h("details", null, h("summary", null, "Whole text", h("span", { class: "sr" }, ` of ${title}`)), h("p", { class: "whole" }, text)),
+      h("h3", null, breakable(title), own && h("span", { class: "tag" }, "this document")),
+      snippet,
       hit.title && String(hit.id) !== hit.title && h("p", { class: "hint" }, "id ", h("code", null, String(hit.id))),
       h(
         "div",
         { class: "actions" },
         facts.writable && thumbs(hit, asked),
+        cut && unfolding(snippet, short, text, title),
         h("button", { type: "button", class: "quiet", click: () => actions.like(hit) }, "More like this", h("span", { class: "sr" }, `: ${title}`)),
         facts.writable &&
           h("button", { type: "button", class: "quiet", click: () => actions.remove(hit) }, "Remove", h("span", { class: "sr" }, ` ${title}`)),
       ),
     ),
   );
+}
+
+function unfolding(snippet, short, text, title) {
+  const button = h("button", { type: "button", class: "quiet", "aria-expanded": "false" }, "Whole text", h("span", { class: "sr" }, ` of ${title}`));
+  button.addEventListener("click", () => {
+    const open = button.getAttribute("aria-expanded") === "false";
+    button.setAttribute("aria-expanded", String(open));
+    snippet.classList.toggle("whole", open);
+    snippet.textContent = open ? text : short;
+  });
+  return button;
 }
 
 function bar(part) {

@@ -2,12 +2,13 @@
 
 import { get, post } from "./api.js";
 import { showCompare } from "./compare.js";
-import { byId, count, decimal, duration, h, percent } from "./dom.js";
+import { byId, count, decimal, duration, h, percent, refill } from "./dom.js";
 import { named, showResults } from "./results.js";
 import { drawn, story } from "./way.js";
 
 const K = 10;
-const EXAMPLES = 6;
+const EXAMPLES = 5;
+const PATIENCE = 700; // milliseconds until a search is said to take long
 
 let facts;
 let actions;
@@ -46,10 +47,13 @@ export async function ask(query) {
   asked = { ...query };
   byId("query").value = query.text ?? (facts.text ? "" : query.document);
   byId("answer").setAttribute("aria-busy", "true");
+  const waiting = setTimeout(() => (byId("waiting").textContent = "Searching … The first search loads the encoder, which takes a while."), PATIENCE);
   try {
     if (asked.text === undefined) asked.vector = (await post("/v1/vectors", { document: asked.document })).vector;
     const answer = await search({ explain: true, ...limit() });
+    clearTimeout(waiting);
     if (mine !== turn) return;
+    byId("waiting").textContent = "";
     show(answer);
     asked.vector ??= (await post("/v1/vectors", { text: asked.text })).vector;
     const [fixed, full] = await Promise.all([
@@ -62,7 +66,11 @@ export async function ask(query) {
   } catch (error) {
     if (mine === turn) fail(error);
   } finally {
-    if (mine === turn) byId("answer").removeAttribute("aria-busy");
+    clearTimeout(waiting);
+    if (mine === turn) {
+      byId("waiting").textContent = "";
+      byId("answer").removeAttribute("aria-busy");
+    }
   }
 }
 
@@ -78,11 +86,12 @@ function show(answer) {
   const way = result.explain;
   byId("problem").hidden = true;
   byId("answer").hidden = false;
+  if (budget === null) place(result.mean_width);
   const like = asked.text === undefined ? `Like ${asked.name ?? asked.document}. ` : "";
   byId("results-note").textContent = `${like}${decimal(result.mean_width)} numbers per candidate · ${spent(way.seconds)}`;
   showResults(result.hits, asked, facts, actions);
   byId("way-story").textContent = story(way, result.hits.length);
-  byId("way").replaceChildren(...drawn(way, result.hits.length));
+  refill(byId("way"), ...drawn(way, result.hits.length));
   byId("status").textContent = `${result.hits.length} results. ${percent(way.bytes / way.full_bytes)} of the full width was read.`;
 }
 
@@ -99,10 +108,8 @@ function fail(error) {
 
 function setUpBudget() {
   const slider = byId("budget");
-  slider.min = facts.start_width;
-  slider.max = Math.max(facts.start_width, facts.target_width);
   slider.addEventListener("input", () => {
-    budget = Number(slider.value);
+    budget = Math.round(facts.start_width * reach() ** (Number(slider.value) / 100));
     showBudget();
     move();
   });
@@ -111,8 +118,15 @@ function setUpBudget() {
     showBudget();
     move();
   });
-  slider.value = slider.max;
+  place(facts.start_width);
   showBudget();
+}
+
+/** The slider is logarithmic: from the start width to the target width, most happens early. */
+const reach = () => Math.max(1.01, facts.target_width / facts.start_width);
+
+function place(width) {
+  byId("budget").value = Math.round((100 * Math.log(width / facts.start_width)) / Math.log(reach()));
 }
 
 function showBudget() {
@@ -122,7 +136,7 @@ function showBudget() {
   byId("automatic").setAttribute("aria-pressed", String(automatic));
   byId("budget-hint").textContent = automatic
     ? "Automatic reads what keeps 99 % of full quality. Move the slider to spend less, or more."
-    : `At most ${budget} numbers per candidate over all queries, from ${facts.start_width} to ${facts.width}.`;
+    : `At most ${budget} numbers per candidate, on average over queries.`;
 }
 
 /** The answer at the new budget; while one is on its way, only the newest position waits. */
@@ -149,7 +163,8 @@ async function move() {
 }
 
 async function showExamples() {
-  const found = facts.text ? (await get(`/v1/index/examples?count=${EXAMPLES}`)).examples : [];
+  const all = facts.text ? (await get(`/v1/index/examples?count=${4 * EXAMPLES}`)).examples : [];
+  const found = all.sort((a, b) => a.text.length - b.text.length).slice(0, EXAMPLES);
   const queries = found.length ? found.map((one) => ({ text: one.text })) : await someDocuments();
   byId("examples").hidden = !queries.length;
   byId("examples-list").replaceChildren(

@@ -57,7 +57,7 @@ function funnel(way, found) {
   const draw = (width, height) => {
     const [left, right, top, bottom] = [4, 4, 22, 36];
     const middle = top + (height - top - bottom) / 2;
-    const half = logarithmic([0.8, way.documents], [1, (height - top - bottom) / 2]);
+    const half = logarithmic([Math.max(0.8, found / 2), Math.max(way.documents, found)], [1, (height - top - bottom) / 2]);
     const place = (width - left - right) / all.length;
     const thick = Math.min(place * 0.62, 40);
     const at = (i) => left + place * (i + 0.5);
@@ -72,23 +72,25 @@ function funnel(way, found) {
       const words = `${count(station.left)} ${station.width === null ? "results" : `at ${station.width} numbers${station.name ? ` (${station.name})` : ""}`}`;
       return titled(rect(at(i) - thick / 2, middle - size, thick, 2 * size, kind(station)), words);
     });
-    let last = -Infinity;
-    const labels = all.map((station, i) => {
-      const words = count(station.left);
-      const room = words.length * 7.5 + 3;
-      if (at(i) - last < room / 2 + 9 && i < all.length - 1) return null;
-      last = at(i) + room / 2 - 9;
-      return text(at(i), middle - half(station.left) - 6, words, i === 0 || i === all.length - 1 ? "value bold" : "value", "middle");
-    });
-    let lastWidth = -Infinity;
-    const axis = all.map((station, i) => {
-      const words = station.width === null ? "top" : String(station.width);
-      if (i === 0 || at(i) - lastWidth < words.length * 7.5 + 6) return null;
-      lastWidth = at(i);
-      return text(at(i), height - 18, words, "tick", "middle");
-    });
-    const first = text(at(0), height - 18, "all", "tick", "middle");
-    return [between, blocks, labels, first, axis, text(left, height - 2, `numbers read of each candidate, of ${way.full_width}`, "tick")];
+    const ends = [0, 1, all.length - 1]; // always labelled, the others where there is room
+    const roomy = (words, size) => {
+      const kept = new Set(ends);
+      for (let i = 2; i < all.length - 1; i++) {
+        const near = [...kept].filter((other) => other > 0).every((other) => Math.abs(at(other) - at(i)) >= (size * (words[other].length + words[i].length)) / 2 + 4);
+        if (near) kept.add(i);
+      }
+      return kept;
+    };
+    const counts = all.map((station) => count(station.left));
+    const widths = all.map((station, i) => (i === 0 ? "all" : (station.width ?? "top")));
+    const [told, ticked] = [roomy(counts, 7), roomy(widths.map(String), 7)];
+    return [
+      between,
+      blocks,
+      all.map((station, i) => told.has(i) && text(at(i), middle - half(station.left) - 6, counts[i], ends.includes(i) ? "value bold" : "value", "middle")),
+      all.map((station, i) => ticked.has(i) && text(at(i), height - 18, widths[i], "tick", "middle")),
+      text(left, height - 2, `numbers read of each candidate, out of ${way.full_width}`, "tick"),
+    ];
   };
   const label = `Candidates thin out as the width grows: ${all.map((one) => `${count(one.left)} ${one.width === null ? "results" : `at ${one.width}`}`).join(", ")}.`;
   return figure(label, "Documents still in the race. Heights are on a log scale.", 236, draw);
@@ -116,7 +118,7 @@ function curve(way, found) {
     const survivors = way.steps[0].survivors;
     const marked = way.steps.length > 1 && survivors < scores.length && survivors > 0;
     return [
-      ticksY(y, rounds(Math.max(...scores), 3), left, width - right, (value) => value.toFixed(1)),
+      ticksY(y, rounds(Math.max(...scores), 3), left, width - right, (value) => value.toFixed(2)),
       path([[x(1), y(low)], ...points, [x(scores.length), y(low)]], "wash"),
       path(points, "stroke"),
       marked && [

@@ -14,7 +14,7 @@ from ..problems import MEDIA_TYPE, TITLES, Problem
 from ..service import Service
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:  # a function that is not async would take a thread
     found: Service = request.app.state.service
     return found
 
@@ -47,7 +47,8 @@ def numbers(given: str | list[Any] | None, width: int) -> F32:
     """Vectors from lists of numbers, or from base64. (n, D), or (D,) from one list"""
     if not isinstance(given, str):
         try:
-            return np.asarray(given, np.float32)
+            with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, and is refused by row
+                return np.asarray(given, np.float32)
         except (ValueError, OverflowError):
             raise Problem("invalid_data", "the vectors are not all of one length") from None
     try:
