@@ -6,13 +6,13 @@ BIN    := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow test-engines test-integrations test-serve coverage lint format bench paper paper-check clean docs
+.PHONY: demo test test-slow test-engines test-integrations test-serve test-browser coverage lint format bench paper paper-check clean docs
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/adawidth demo --force
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations and not serve" -n 2 --dist loadfile
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations and not serve and not browser" -n 2 --dist loadfile
 
 # real databases, started by the tests themselves; Milvus apart, because a machine runs only one such server
 test-engines: $(VENV)/.installed-engines
@@ -27,12 +27,16 @@ test-serve: $(VENV)/.installed-dev
 test-integrations: $(VENV)/.installed-integrations
 	$(ONE_THREAD) $(BIN)/python -m pytest -m integrations -n 2 --dist loadfile -o asyncio_default_fixture_loop_scope=function
 
+# the page of the service in Chromium, over the bundled docstrings
+test-browser: $(VENV)/.installed-browser
+	$(ONE_THREAD) $(BIN)/python -m pytest -m browser tests/browser
+
 test-slow: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -m slow -n 2 --dist loadgroup
 
 # the quick tests again, with the lines that they reach; compiled loops are not seen
 coverage: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations and not serve" -n 2 --dist loadfile --cov --cov-report term:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines and not integrations and not serve and not browser" -n 2 --dist loadfile --cov --cov-report term:skip-covered
 
 # the site, in build/site; a warning is an error, and nothing is fetched. tests/test_site.py builds it too
 docs: $(VENV)/.installed-dev
@@ -82,6 +86,12 @@ $(VENV)/.installed-engines: $(VENV)/.installed-dev
 
 $(VENV)/.installed-integrations: $(VENV)/.installed-dev
 	$(INSTALL) --editable ".[dev,integrations]"
+	touch $@
+
+# root may install Chromium; without one, and without root, the tests say so and are skipped
+$(VENV)/.installed-browser: $(VENV)/.installed-dev
+	$(INSTALL) --editable ".[dev,browser]"
+	command -v chromium || command -v google-chrome || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium; }
 	touch $@
 
 clean:

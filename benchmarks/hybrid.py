@@ -32,6 +32,7 @@ COLLECTIONS, ENCODERS = ("scifact", "medquad", "nl2bash"), ("wordllama", "minilm
 MEASURES = (Measure("nDCG", 10), Measure("R", 100))
 DEEP, TIMED = 100, 200  # documents in a ranking; queries that are timed
 RESULTS = Path(__file__).parent / "results" / "hybrid.json"
+PAGE = Path(__file__).parents[1] / "docs" / "hybrid.md"
 
 Ranking = Callable[[int], Any]  # of one query, by its place
 
@@ -116,14 +117,52 @@ def _interval(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
     return dict(zip(("mean", "low", "high"), (round(value, 4) for value in paired_bootstrap(one, other)), strict=True))
 
 
+def figures(result: dict[str, Any]) -> str:
+    """The tables of docs/hybrid.md."""
+    head = ["collection, encoder", "vectors", "words (BM25)", "hybrid", "hybrid − vectors", "hybrid − words", "FTS5"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for measure in map(str, MEASURES):
+        for cell in result["cells"]:
+            means = {way: _short(value[measure]) for way, value in cell["results"].items()}
+            gains = [cell["differences"][f"hybrid - {other}"][measure] for other in ("vectors", "words")]
+            told = [f"{_short(gain['mean'])} ({_short(gain['low'])} to {_short(gain['high'])})" for gain in gains]
+            name = f"{cell['dataset']}, {cell['encoder']}, {measure}"
+            lines.append("| " + " | ".join([name, means["vectors"], means["words"], means["hybrid"], *told, means["fts5"]]) + " |")
+    cost = ["collection", "documents", "vectors, ms", "words, ms", "hybrid, ms", "FTS5, ms", "words, MB", "FTS5, MB", "text, MB"]
+    lines += ["", "| " + " | ".join(cost) + " |", "|---" * len(cost) + "|"]
+    for cell in [one for one in result["cells"] if one["encoder"] == ENCODERS[-1]]:
+        taken = [f"{cell['milliseconds'][way]:.2f}" for way in ("vectors", "words", "hybrid", "fts5")]
+        sizes = [f"{cell['bytes'][what] / 1e6:.1f}" for what in ("words", "fts5", "text")]
+        lines.append("| " + " | ".join([cell["dataset"], f"{cell['documents']:,}", *taken, *sizes]) + " |")
+    return "\n".join(lines) + f"\n\nMilliseconds of CPU time for one query with {ENCODERS[-1]}, one thread; the encoder is not counted.\n"
+
+
+def written(page: str, result: dict[str, Any]) -> str:
+    """The page with these tables."""
+    begin, end = "<!-- figures of hybrid -->\n", "<!-- end of figures -->"
+    before, _, rest = page.partition(begin)
+    return before + begin + figures(result) + end + rest.partition(end)[2]
+
+
+def _short(value: float) -> str:
+    """Without the zero before the point."""
+    return f"{value:.3f}".replace("0.", ".", 1).replace("-", "−")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="without it, only the tables are written, from what was measured")
     options = parser.parse_args()
+    if options.folder is not None:
+        measure_all(options.folder)
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), json.loads(RESULTS.read_text())), encoding="utf-8")
+
+
+def measure_all(folder: Path) -> None:
     cells = []
     for name in COLLECTIONS:
         for encoder in ENCODERS:
-            cells.append(measured(options.folder / name, encoder))
+            cells.append(measured(folder / name, encoder))
             print(json.dumps(cells[-1]), flush=True)
     command = "OMP_NUM_THREADS=1 python benchmarks/hybrid.py ../shared/datasets"
     result = {"command": command, "machine": platform.processor() or platform.machine(), "sqlite": sqlite3.sqlite_version, "cells": cells}

@@ -47,6 +47,19 @@ export function duration(seconds) {
   return seconds < 1 ? `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)}\u00a0ms` : `${seconds.toFixed(1)}\u00a0s`;
 }
 
+/** Puts new children in place of old ones: details that were open stay open, and the focus stays where it was. */
+export function refill(holder, ...children) {
+  const all = () => [...holder.querySelectorAll("details, summary, [tabindex]")];
+  const before = all();
+  const focused = before.indexOf(document.activeElement);
+  const open = before.map((one) => one.open);
+  holder.replaceChildren(...children);
+  all().forEach((one, place) => {
+    if (open[place]) one.open = true;
+    if (place === focused) one.focus({ preventScroll: true });
+  });
+}
+
 /** A name that may be broken after its dots, slashes and underscores. */
 export const breakable = (name) => name.split(/(?<=[._/])/).flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
 

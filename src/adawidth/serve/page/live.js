@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { figure, line, linear, rect, rounds, text, ticksX, ticksY, titled } from "./charts.js";
-import { byId, count, decimal, duration, h, inNumbers } from "./dom.js";
+import { byId, count, decimal, duration, h, inNumbers, refill } from "./dom.js";
 
 const EVERY = 2000; // milliseconds
 const LAST = 200; // queries
@@ -39,7 +39,7 @@ async function refresh() {
   byId("live-note").textContent = stats.queries
     ? `${count(stats.queries)} queries since this worker started, those of the side-by-side lists included.`
     : "No queries yet: the charts begin with the first.";
-  byId("live").replaceChildren(...(stats.recent.length ? [ends(stats.recent), stages(stats.recent)] : []));
+  refill(byId("live"), ...(stats.recent.length ? [ends(stats.recent), stages(stats.recent)] : []));
 }
 
 /** The width after which no more candidates were left than asked for, of queries that were explained: each of this page's is. */

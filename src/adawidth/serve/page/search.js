@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { showCompare } from "./compare.js";
-import { byId, count, decimal, duration, h, percent } from "./dom.js";
+import { byId, count, decimal, duration, h, percent, refill } from "./dom.js";
 import { named, showResults } from "./results.js";
 import { drawn, story } from "./way.js";
 
@@ -91,7 +91,7 @@ function show(answer) {
   byId("results-note").textContent = `${like}${decimal(result.mean_width)} numbers per candidate · ${spent(way.seconds)}`;
   showResults(result.hits, asked, facts, actions);
   byId("way-story").textContent = story(way, result.hits.length);
-  byId("way").replaceChildren(...drawn(way, result.hits.length));
+  refill(byId("way"), ...drawn(way, result.hits.length));
   byId("status").textContent = `${result.hits.length} results. ${percent(way.bytes / way.full_bytes)} of the full width was read.`;
 }
 
