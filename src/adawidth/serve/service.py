@@ -176,7 +176,8 @@ class Service:
         vectors = parts[0].vectors if len(parts) == 1 else np.concatenate([part.vectors for part in parts])
         hits = self.index.search(vectors, **asked)
         spent = time.perf_counter() - began
-        results, answers, before = rendered(hits, options.fields), [], []
+        results, answers = rendered(hits, options.fields), []
+        before: list[tuple[float, float]] = []
         for part in parts:
             first, waited = len(before), began - part.since
             before += [(part.encoded, waited)] * len(part.vectors)
