@@ -25,7 +25,7 @@ test-serve: $(VENV)/.installed-dev
 
 # LangChain, LlamaIndex, Haystack, MTEB, scikit-learn, ONNX and the like, at the versions in constraints.txt
 test-integrations: $(VENV)/.installed-integrations
-	$(ONE_THREAD) $(BIN)/python -m pytest -m integrations -n 2 --dist loadfile -o asyncio_default_fixture_loop_scope=function
+	$(ONE_THREAD) $(BIN)/python -m pytest -m integrations -n 2 --dist loadfile -o asyncio_default_fixture_loop_scope=function tests/integrations tests/test_docs.py
 
 # the page of the service in Chromium, over the bundled docstrings
 test-browser: $(VENV)/.installed-browser
