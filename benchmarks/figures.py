@@ -15,6 +15,7 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+
 from theme import GRID, INK, METHODS, PAPER, SOFT, themed
 
 RESULTS = Path(__file__).parent / "results"
@@ -43,7 +44,9 @@ def curves() -> None:
     figure, axes = plt.subplots(1, 3, figsize=(WIDE, 4.9))
     methods = {"truncation": "truncation", "pca": "PCA", "adawidth-no-labels": "AdaWidth, no labels", "adawidth": "AdaWidth"}
     for axis, collection in zip(axes, COLLECTIONS, strict=True):
-        axis.axhline(cells[f"{collection}/minilm/truncation/0"]["all"]["384"], color=INK, lw=1.5, ls=DASHED, label="frozen encoder, all 384")
+        axis.axhline(
+            cells[f"{collection}/minilm/truncation/0"]["all"]["384"], color=INK, lw=1.5, ls=DASHED, label="frozen encoder, all 384"
+        )
         for method, label in methods.items():
             runs = [cell["all"] for name, cell in cells.items() if name.startswith(f"{collection}/minilm/{method}/")]
             widths = sorted(map(int, runs[0]))
@@ -71,7 +74,9 @@ def policies() -> None:
         for row in read("taper")
         if row["encoder"] == "minilm" and row["shortlist"] == 500 and not row.get("quality") and not row.get("note")
     ]
-    routed = {(part["collection"], part["rotation"]): part["results"] for part in read("router")["collections"] if part["encoder"] == "minilm"}
+    routed = {
+        (part["collection"], part["rotation"]): part["results"] for part in read("router")["collections"] if part["encoder"] == "minilm"
+    }
     looks = {
         "exhaustive": (METHODS["truncation"], "", "-", "fixed width, every document"),
         "router": (METHODS["router"], "v", "-", "router"),

@@ -1,6 +1,6 @@
 """How the site is built: `make docs` writes it to build/site. Nothing is fetched, neither for building nor for reading.
 
-The sources lie where GitHub shows them, so the whole repository is the source folder, and every relative link means the same in both places.
+The sources lie where GitHub shows them: the whole repository is the source folder, and every relative link means the same in both.
 """
 
 import sys
@@ -19,7 +19,14 @@ version = release = adawidth.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 root_doc = "docs/home"
-include_patterns = ["docs/**.md", "benchmarks/README.md", "benchmarks/results/paper/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+include_patterns = [
+    "docs/**.md",
+    "benchmarks/README.md",
+    "benchmarks/results/paper/*.md",
+    "examples/README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools", "adawidth-demo", "**/__pycache__"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
@@ -27,7 +34,9 @@ myst_heading_anchors = 3  # the anchors that GitHub gives
 myst_links_external_new_tab = False
 
 nitpicky = True
-nitpick_ignore_regex = [(r"py:.*", r"(?!adawidth).*|adawidth(\.\w+){3,}|adawidth\.(hits|record|tasks)\..*")]  # others' names, and inner ones
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!adawidth).*|adawidth(\.\w+){3,}|adawidth\.(hits|record|tasks)\..*")
+]  # others' names, and inner ones
 
 default_role = "code"  # docstrings are read in a terminal first, and set code as Markdown does
 autodoc_member_order = "bysource"

@@ -11,7 +11,7 @@ from adawidth import AdaWidth, bundled, load_dataset
 
 def main() -> None:
     data = load_dataset(bundled.path())
-    model = AdaWidth.fit(data, recipe="pca", labels=False)
+    model = AdaWidth.fit(data.documents, data.queries_of("train").all()[:300], recipe="pca")
     asked = data.queries_of("test")
     exact = np.array(model.index(data.documents).search(asked, k=10, width="full").rows)
 

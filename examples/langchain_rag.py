@@ -1,4 +1,4 @@
-"""Retrieval for a language model, with LangChain, up to the prompt: the context is retrieved and shown. No generator is bundled; bring yours.
+"""Retrieval for a language model, with LangChain, up to the prompt: the context is retrieved and shown. Bring your own generator.
 
 python langchain_rag.py ["your question"]           (needs the extras encode and langchain)
 """

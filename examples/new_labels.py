@@ -10,7 +10,7 @@ from adawidth import AdaWidth, bundled, evaluate, load_dataset, open_index
 
 def main() -> None:
     data = load_dataset(bundled.path())
-    model = AdaWidth.fit(data, recipe="pca", labels=False)
+    model = AdaWidth.fit(data.documents)  # PCA: no queries, no labels
     model.index(data.documents, path="live.index", force=True)
     before = {file.name: file.stat().st_mtime_ns for file in Path("live.index").glob("*.segment")}
 

@@ -12,7 +12,7 @@ from adawidth import AdaWidth, bundled, load_dataset
 def arrays() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Documents and queries, one vector per row: here some that come with the package."""
     data = load_dataset(bundled.path())
-    return data.documents.all(), data.queries_of("train").all()
+    return data.documents.all(), data.queries_of("train").all()[:300]
 
 
 def main() -> None:

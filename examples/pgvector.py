@@ -1,4 +1,4 @@
-"""Inside PostgreSQL: documents are pushed once, pgvector finds candidates at the start width, and the survivors are read on in the database.
+"""Inside PostgreSQL: documents are pushed once, pgvector finds candidates at the start width, and the survivors are read on there.
 
 python pgvector.py postgresql://user@host/database          (needs the extra pgvector, and pgvector 0.8 in the database)
 """
@@ -11,7 +11,7 @@ from adawidth.cli.app import app
 
 def main(url: str) -> None:
     data = load_dataset(bundled.path())
-    AdaWidth.fit(data, recipe="pca", labels=False).save("docstrings.model", force=True)
+    AdaWidth.fit(data.documents).save("docstrings.model", force=True)
     push = f"push docstrings.model {bundled.path()} --to pgvector --url {url} --collection docstrings"  # as you would type it
     app(push.split(), standalone_mode=False)
 

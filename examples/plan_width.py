@@ -13,7 +13,9 @@ def main() -> None:
         law = WidthLaw.fit(data, rotation=rotation, quantile=0.5, queries=300)
         for documents in (3_000, 6_000, 100_000_000):
             answer = law.predict(documents, k=10)
-            said = f"{answer.width:.0f} coordinates, {answer.interval[0]:.0f} to {answer.interval[1]:.0f}" if answer.width else answer.reason
+            said = (
+                f"{answer.width:.0f} coordinates, {answer.interval[0]:.0f} to {answer.interval[1]:.0f}" if answer.width else answer.reason
+            )
             print(f"{name:11} {documents:>11,} documents: {said}")
 
 

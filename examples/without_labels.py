@@ -14,12 +14,17 @@ def kept(some: Hits, full: Hits) -> float:
 
 def main() -> None:
     data = load_dataset(bundled.path())
-    documents, queries, asked = data.documents.all(), data.queries_of("train").all(), data.queries_of("test").all()
+    documents, queries, asked = data.documents.all(), data.queries_of("train").all()[:300], data.queries_of("test").all()
     model = AdaWidth.fit(documents, queries, recipe="pca")  # the target is the encoder's own ranking
     index = model.index(documents)
 
     full = index.search(asked, k=10, width="full")
-    settings = {"64 coordinates, fixed": {"width": 64}, "budget 64": {"budget": 64}, "quality .99": {"quality": 0.99}, "quality .999": {"quality": 0.999}}
+    settings = {
+        "64 coordinates, fixed": {"width": 64},
+        "budget 64": {"budget": 64},
+        "quality .99": {"quality": 0.99},
+        "quality .999": {"quality": 0.999},
+    }
     for name, options in settings.items():
         hits = index.search(asked, k=10, **options)
         print(f"{name:22} {kept(hits, full):.3f} of the top 10, {hits.mean_width:5.1f} of {model.width} coordinates read")

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -20,8 +21,17 @@ import adawidth
 from adawidth import bundled
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-HOSTED = re.compile(r"https://(?:github\.com/adawidth/adawidth/(?:blob|tree)|raw\.githubusercontent\.com/adawidth/adawidth)/main/([^)\s\"]+)")
+pytestmark = pytest.mark.skipif(not (ROOT / "benchmarks" / "results").exists(), reason="pages show results, which an sdist leaves out")
+SOURCES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+HOSTED = re.compile(
+    r"https://(?:github\.com/adawidth/adawidth/(?:blob|tree)|raw\.githubusercontent\.com/adawidth/adawidth)/main/([^)\s\"]+)"
+)
 SAID = re.compile(r"^### `(.+)`$", re.MULTILINE)
 
 
@@ -90,7 +100,7 @@ def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
 
 def public() -> Iterator[str]:
     """Every name that the reference must have."""
-    for module in (adawidth, bundled, import_module("adawidth.batch")):
+    for module in (adawidth, bundled, import_module("adawidth.batch"), import_module("adawidth.integrations")):
         for name in module.__all__:
             found = getattr(module, name)
             if callable(found):
@@ -141,3 +151,10 @@ def test_pictures_follow_the_page(page: Path) -> None:
     for link in re.findall(r"!\[[^]]*\]\(([^)\s]+figures/[^)\s]+\.svg)\)", page.read_text(encoding="utf-8")):
         file = ROOT / HOSTED.sub(r"\1", link) if "://" in link else page.parent / link
         assert "prefers-color-scheme:dark" in file.read_text(encoding="utf-8"), link
+
+
+def test_the_figures_of_hybrid_search_are_those_measured() -> None:
+    benchmark, page = run_path(str(ROOT / "benchmarks" / "hybrid.py")), ROOT / "docs" / "hybrid.md"
+    text, result = page.read_text(encoding="utf-8"), json.loads(benchmark["RESULTS"].read_text(encoding="utf-8"))
+    assert len(result["cells"]) == len(benchmark["COLLECTIONS"]) * len(benchmark["ENCODERS"])
+    assert benchmark["written"](text, result) == text, "run python benchmarks/hybrid.py"

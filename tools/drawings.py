@@ -31,7 +31,8 @@ def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
 
 
 def drawing(height: int, title: str, parts: Iterable[str]) -> str:
-    tip = f'<marker id="tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="5" markerHeight="5" orient="auto"><path d="M0 0L8 4L0 8z" fill="{SOFT}"/></marker>'
+    shape = f'<path d="M0 0L8 4L0 8z" fill="{SOFT}"/>'
+    tip = f'<marker id="tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="5" markerHeight="5" orient="auto">{shape}</marker>'
     fonts = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
     inside = "\n".join([f"<title>{title}</title>", f"<defs>{tip}</defs>", box(0, 0, WIDE, height, PAPER, round_=0), *parts])
     whole = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {height}" font-family="{fonts}">\n{inside}\n</svg>\n'
@@ -47,7 +48,10 @@ def rotation(before: F64, after: F64) -> str:
             tall = 200 * float(share) / tallest
             parts.append(box(left + 12.5 * place, 260 - tall, 10, tall, RED if place < coloured else BLUE, round_=2))
         parts.append(f'<path d="M{left} 261H{left + 300}" stroke="{SOFT}" stroke-width="2"/>')
-        parts += [text(left, 290, "1", colour=SOFT, anchor="start"), text(left + 300, 290, str(16 * len(shares)), colour=SOFT, anchor="end")]
+        parts += [
+            text(left, 290, "1", colour=SOFT, anchor="start"),
+            text(left + 300, 290, str(16 * len(shares)), colour=SOFT, anchor="end"),
+        ]
     parts += [arrow(345, 170, 415, 170), text(380, 152, "x Rᵀ", bold=True)]
     parts.append(text(585, 326, f"the first 64 hold {after[:4].sum():.0%}", colour=RED))
     parts.append(text(175, 326, f"the first 64 hold {before[:4].sum():.0%}", colour=SOFT))
@@ -100,7 +104,8 @@ def query_map() -> str:
         *station(552, 40, 188, "index", SOFT), text(450, 58, "once", colour=SOFT),
         *station(20, 170, 150, "query", SOFT), arrow(172, 202, 218, 202), *station(226, 170, 130, "R", BLUE), arrow(358, 202, 384, 202),
         *station(392, 170, 130, "I + A", RED, RED), arrow(646, 170, 646, 112), text(560, 210, "search", anchor="start"),
-        f'<path d="M524 202H556" stroke="{SOFT}" stroke-width="3"/>', f'<path d="M640 202H646V170" stroke="{SOFT}" stroke-width="3" fill="none"/>',
+        f'<path d="M524 202H556" stroke="{SOFT}" stroke-width="3"/>',
+        f'<path d="M640 202H646V170" stroke="{SOFT}" stroke-width="3" fill="none"/>',
         text(380, 290, "New labels change the red map alone. Nothing is indexed again.", colour=INK),
     ]  # fmt: skip
     return drawing(320, "The query map: only queries pass through it", parts)

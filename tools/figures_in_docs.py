@@ -1,4 +1,4 @@
-"""Writes the measured figures of README.md, docs/home.md and docs/performance.md from benchmarks/results: python tools/figures_in_docs.py"""
+"""Writes the measured figures of README.md and of pages in docs/ from benchmarks/results: python tools/figures_in_docs.py"""
 
 import json
 import re
@@ -46,7 +46,9 @@ def figures() -> str:
     lines = [head, ["---"] * len(head)]
     for collection, (labelled, free) in points.items():
         unseen = labelled.get("unseen")
-        beside = f" (unseen {_short(unseen['nDCG@10'])}, frozen {_short(fixed(collection, 'truncation', FULL, 'unseen'))})" if unseen else ""
+        beside = (
+            f" (unseen {_short(unseen['nDCG@10'])}, frozen {_short(fixed(collection, 'truncation', FULL, 'unseen'))})" if unseen else ""
+        )
         cells = [fixed(collection, "truncation", FULL), fixed(collection, "truncation", 64), fixed(collection, "pca", 64)]
         lines.append([collection, *map(_short, cells), f"**{_short(labelled['nDCG@10'])}**{beside}", _short(free["nDCG@10"])])
     return _table(lines)

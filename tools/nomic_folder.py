@@ -55,7 +55,7 @@ def convert(source: Path, out: Path) -> None:
     import gguf
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import BertTokenizerFast, NomicBertConfig, NomicBertModel
+    from transformers import BertTokenizer, NomicBertConfig, NomicBertModel
 
     reader = gguf.GGUFReader(source)
     facts = {name.removeprefix("nomic-bert."): field.contents() for name, field in reader.fields.items() if name.startswith("nomic-bert.")}
@@ -76,11 +76,11 @@ def convert(source: Path, out: Path) -> None:
         rope_parameters={"rope_type": "default", "rope_theta": facts["rope.freq_base"]},
         pad_token_id=vocabulary["[PAD]"],
     )
-    model = NomicBertModel(config, add_pooling_layer=False)
+    model = NomicBertModel(config, add_pooling_layer=False)  # type: ignore[no-untyped-call]
     model.load_state_dict(weights)
     plain_folder = out / "transformer"
     model.save_pretrained(plain_folder)
-    BertTokenizerFast(vocab=vocabulary, do_lower_case=True, model_max_length=facts["context_length"]).save_pretrained(plain_folder)
+    BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=facts["context_length"]).save_pretrained(plain_folder)
     transformer = Transformer(str(plain_folder), max_seq_length=facts["context_length"])
     SentenceTransformer(modules=[transformer, Pooling(facts["embedding_length"], "mean")]).save(str(out))
 

@@ -50,9 +50,12 @@ def drawn(lines: list[tuple[str, str]]) -> str:
         prompt = f'<tspan fill="{COLOURS["$"]}">$ </tspan>' if kind == "typed" else ""
         place = f'x="{MARGIN}" y="{MARGIN + 14 + TALL * (row + 1) - 6}" fill="{COLOURS[kind]}" style="animation-delay:{at:.2f}s"'
         body.append(f'<text {place} xml:space="preserve">{prompt}{escape(line)}</text>')
-    dots = "".join(f'<circle cx="{MARGIN + 6 + 20 * i}" cy="18" r="6" fill="{c}"/>' for i, c in enumerate(("#ff5f57", "#febc2e", "#28c840")))
-    style = "<style>text{animation:show .01s backwards}@keyframes show{from{opacity:0}}@media (prefers-reduced-motion){text{animation:none}}</style>"
-    frame = f'<rect x="1" y="1" width="{width - 2}" height="{height - 2}" rx="10" fill="#0d1117" stroke="{THEME["GRID"]}" stroke-width="2"/>'
+    lights = enumerate(("#ff5f57", "#febc2e", "#28c840"))
+    dots = "".join(f'<circle cx="{MARGIN + 6 + 20 * place}" cy="18" r="6" fill="{colour}"/>' for place, colour in lights)
+    still = "@media (prefers-reduced-motion){text{animation:none}}"
+    style = f"<style>text{{animation:show .01s backwards}}@keyframes show{{from{{opacity:0}}}}{still}</style>"
+    border = f'stroke="{THEME["GRID"]}" stroke-width="2"'
+    frame = f'<rect x="1" y="1" width="{width - 2}" height="{height - 2}" rx="10" fill="#0d1117" {border}/>'
     fonts = "ui-monospace, SFMono-Regular, Menlo, 'DejaVu Sans Mono', Consolas, monospace"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{fonts}" font-size="{SIZE}">'
     title = "<title>A terminal: texts become an index that answers questions</title>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 
 from .data import Document, Documents
+from .errors import DataError
 from .types import F32, F64, I64, Id, Rows
 
 SHOWN = 10  # answers, and hits of an answer, in a repr
@@ -165,6 +166,28 @@ class Hits(Sequence[Answer]):
         """
         return [answer.to_dict() for answer in self]
 
+    def to_run(self, queries: Sequence[Id] | None = None) -> dict[str, dict[str, float]]:
+        """{query: {document: score}}, ids as strings, best first: what ranx.Run, ir_measures and pytrec_eval take.
+
+        `queries` are the ids of the queries, if the hits don't have them. A score is lowered where trec_eval would reorder documents.
+
+        >>> {query: list(found) for query, found in hits.to_run().items()}
+        {'q1': ['c', 'a']}
+        """
+        names = list(queries if queries is not None else self.queries or range(len(self)))
+        if len(names) != len(self):
+            raise DataError(f"{len(names)} query ids but answers to {len(self)} queries: give one id an answer")
+        return {str(name): {document: float(score) for document, score in found} for name, found in zip(names, self.ranked(), strict=True)}
+
+    def ranked(self) -> Iterator[Iterator[tuple[str, np.float32]]]:
+        """The documents of each answer, best first, with scores that keep them so wherever ties are broken as trec_eval does.
+
+        >>> [[name for name, score in found] for found in hits.ranked()]
+        [['c', 'a']]
+        """
+        for documents, rows, scores in zip(self.ids, self.rows, self.scores, strict=True):
+            yield _lowered(map(str, documents), scores[rows >= 0])
+
     def to_pandas(self) -> Any:
         """A data frame with one row per hit: query, rank, id, score, title, text, metadata.
 
@@ -195,6 +218,17 @@ class Hits(Sequence[Answer]):
 
     def _known(self, rows: Sequence[int]) -> list[Document]:
         return [Document(row) for row in rows] if self.documents is None else self.documents.describe(rows)
+
+
+def _lowered(names: Iterable[str], scores: F32) -> Iterator[tuple[str, np.float32]]:
+    """Each name with its score, or with the next lower one if trec_eval (by score, then by id, both descending) would put it higher."""
+    above, name_above = np.float32(np.inf), ""
+    for name, score in zip(names, scores, strict=True):
+        lowered = min(np.float32(score), above)
+        if lowered == above and name > name_above:
+            lowered = np.nextafter(above, np.float32(-np.inf))
+        yield name, lowered
+        above, name_above = lowered, name
 
 
 class _Found(Documents):

@@ -71,6 +71,17 @@ def test_an_index_is_whole_and_can_be_changed(release: Path, storage: str) -> No
         assert gone not in found
 
 
+def test_an_index_without_words_gains_them(release: Path) -> None:
+    folder, query = release / "indexes" / "flat", np.load(release / "queries-64.npy")[:1]
+    with open_index(folder) as index, pytest.raises(AdaWidthError, match="compact flat --hybrid"):
+        index.search(query, text="ünïcode", hybrid=True)
+    before = open_index(folder).search(query, k=5).ids
+    run("compact", folder, "--hybrid")
+    with open_index(folder) as index:
+        assert index.search(query, k=5).ids == before
+        assert "near 0" in index.search(query, k=5, text="unicode", hybrid=True).ids[0]
+
+
 def test_a_model_with_a_router_and_a_query_map_answers_as_it_did(release: Path) -> None:
     documents = np.load(release / "documents-128.npy").astype(np.float32)
     index = AdaWidth.load(release / "models" / "routed").index(documents)

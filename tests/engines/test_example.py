@@ -12,7 +12,9 @@ pytestmark = pytest.mark.engines
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pgvector.py"
 
 
-def test_the_example_for_pgvector(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_for_pgvector(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     run_path(str(EXAMPLE))["main"](postgres)
     printed = capsys.readouterr().out

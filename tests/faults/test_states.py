@@ -24,6 +24,11 @@ MODEL = AdaWidth.fit(VERSIONS.reshape(-1, D), recipe="pca")
 SOME = st.lists(st.sampled_from(range(len(NAMES))), min_size=1, max_size=5, unique=True)
 
 
+def told(names: list[str], version: int) -> dict[str, list]:
+    """What is known of documents at a version."""
+    return {"texts": [f"{name} version{version}" for name in names], "metadata": [{"version": version} for _ in names]}
+
+
 class Verbs(RuleBasedStateMachine):
     """`held` is what must be there: the version of each document."""
 
@@ -32,8 +37,9 @@ class Verbs(RuleBasedStateMachine):
         self.home = Path(tempfile.mkdtemp())
         self.held: dict[str, int] = {"first": 0}
         first = (VERSIONS[0, :1], ["first"])
-        self.memory = MODEL.index(first[0], ids=first[1], metadata=[{"version": 0}])
-        self.disk = MODEL.index(first[0], self.home / "i", ids=first[1], metadata=[{"version": 0}])
+        known = {"ids": first[1], "texts": ["first version0"], "metadata": [{"version": 0}]}
+        self.memory = MODEL.index(first[0], **known)
+        self.disk = MODEL.index(first[0], self.home / "i", hybrid=True, **known)
         self.reader = open_index(self.home / "i")
 
     def teardown(self) -> None:
@@ -48,7 +54,7 @@ class Verbs(RuleBasedStateMachine):
     def written(self, verb: str, rows: list[int], version: int) -> None:
         names = [NAMES[row] for row in rows]
         for index in self.both:
-            getattr(index, verb)(VERSIONS[rows, version], names, metadata=[{"version": version} for _ in rows])
+            getattr(index, verb)(VERSIONS[rows, version], names, **told(names, version))
         self.held |= dict.fromkeys(names, version)
 
     @rule(rows=SOME, version=st.integers(0, 5))
@@ -121,13 +127,13 @@ class Verbs(RuleBasedStateMachine):
         self.reader.close()
         if not (child := os.fork()):
             try:
-                open_index(self.home / "i").update(*change, metadata=[{"version": version} for _ in rows])
+                open_index(self.home / "i").update(*change, **told(names, version))
                 os.kill(os.getpid(), signal.SIGKILL)
             finally:
                 os._exit(1)
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
         self.disk, self.reader = open_index(self.home / "i"), open_index(self.home / "i")
-        self.memory.update(*change, metadata=[{"version": version} for _ in rows])
+        self.memory.update(*change, **told(names, version))
         self.held |= dict.fromkeys(names, version)
 
     @rule(version=st.integers(0, 5))
@@ -135,6 +141,19 @@ class Verbs(RuleBasedStateMachine):
         wanted = {name for name, held in self.held.items() if held == version}
         for index in self.both:
             assert set(index.search(VERSIONS[1, 1], k=20, where={"version": version}).ids[0]) == wanted
+
+    @rule(rows=SOME, version=st.integers(0, 5))
+    def in_words(self, rows: list[int], version: int) -> None:
+        """Words rank alike in memory and on disk, with and without a filter, whatever was removed or merged."""
+        text, options = " ".join([f"version{version}", *(NAMES[row] for row in rows)]), {"k": 20, "width": "full", "hybrid": True}
+        for where in (None, {"version": version}):
+            answers = [index.search(VERSIONS[1, 1], text=text, where=where, **options).ids for index in self.both if len(index)]
+            assert answers[1:] == answers[:1]
+        told_of = {name for name, held in self.held.items() if held == version or any(NAMES[row] == name for row in rows)}
+        for index in self.both:
+            view = index.store.view
+            found = index.store.lexical(view, [text], 20)[0] if len(index) else np.empty(0, np.int64)
+            assert {str(view.documents.ids[row]) for row in found if row >= 0} == told_of
 
     @invariant()
     def same_documents(self) -> None:

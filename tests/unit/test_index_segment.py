@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 
 from adawidth.errors import ArtifactError
+from adawidth.index.store.manifest import IndexSettings
 from adawidth.index.store.segment import CHECKED, Entry, Place, Segment
 from adawidth.index.store.segment_writer import SegmentWriter, inverse_norms
 
 ROWS = np.random.default_rng(0).standard_normal((200, 40)).astype(np.float16)
 IDS = [f"é{i}" for i in range(200)]
 LADDER = (8, 24, 40)
+SETTINGS = IndexSettings("0" * 64, 40, 40, 8, 8, "flat", LADDER, {"config.json": 0})
 
 
 @pytest.fixture
 def entry(tmp_path: Path) -> Entry:
-    with SegmentWriter(tmp_path, 40, LADDER, start=8, coded=8) as writer:
+    with SegmentWriter(tmp_path, SETTINGS) as writer:
         for start in (0, 70, 71):
             end = {0: 70, 70: 71, 71: 200}[start]
             writer.append(ROWS[start:end], np.arange(start, end) * 3 + 5, IDS[start:end])
@@ -51,7 +53,7 @@ def test_codes_find_what_is_near(tmp_path: Path, entry: Entry) -> None:
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="storage"), SegmentWriter(tmp_path, 40, LADDER, start=8, coded=8) as writer:
+    with pytest.raises(ValueError, match="storage"), SegmentWriter(tmp_path, SETTINGS) as writer:
         failing(writer)
     assert os.listdir(tmp_path) == []
 

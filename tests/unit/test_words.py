@@ -129,8 +129,9 @@ def test_hybrid_finds_what_only_words_tell(place: str, tmp_path: Path) -> None:
         assert hits.ids[0][0] == "d43"
         assert "d7" in hits.ids[0]
         assert hits[0].query == asked
-        pages = [index.search(VECTORS[7], 5, text=asked, hybrid=True, offset=offset).ids[0] for offset in (0, 5, 10)]
-        assert [name for page in pages for name in page] == index.search(VECTORS[7], 15, text=asked, hybrid=True).ids[0]
+        full = {"text": asked, "hybrid": True, "width": "full"}
+        pages = [index.search(VECTORS[7], 5, offset=offset, **full).ids[0] for offset in (0, 5, 10)]
+        assert [name for page in pages for name in page] == index.search(VECTORS[7], 15, **full).ids[0]
         some = index.search(VECTORS[7], 60, text=asked, hybrid=True, where="row > 50").ids[0]
         assert set(some) == {f"d{row}" for row in range(51, 60)}
         index.remove(["d43"])

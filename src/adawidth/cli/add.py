@@ -49,7 +49,10 @@ def add_documents(
     trust_encoder: TrustEncoder = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add new documents to an index, all or none; texts are encoded first."""
+    """Add new documents to an index, all or none.
+
+    Texts are encoded with the index's own encoder.
+    """
     from ..formats import Columns, Cut
 
     how = _Texts(encoder, trust_encoder, Columns(text_column, title_column, id_column), Cut(passage, overlap))
@@ -72,7 +75,10 @@ def update(
     trust_encoder: TrustEncoder = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add documents, replacing those with the same ids. Of texts, only new and changed ones are encoded."""
+    """Add documents, replacing those with the same ids.
+
+    Of texts, only those that are new or have changed are encoded.
+    """
     from ..formats import Columns, Cut
 
     how = _Texts(encoder, trust_encoder, Columns(text_column, title_column, id_column), Cut(passage, overlap))

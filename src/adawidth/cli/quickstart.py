@@ -54,7 +54,10 @@ def quickstart(
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Documents in an answer.")] = 5,
     force: Annotated[bool, typer.Option("--force", help="Encode, fit and index everything again.")] = False,
 ) -> None:
-    """Go from a folder or file of text to a search prompt. Run it again after the texts have changed."""
+    """Go from a folder or file of text to a search prompt.
+
+    Run it again after the texts have changed: only new and changed ones are encoded.
+    """
     from ..formats import Columns, Cut
     from ..model import open_index
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import DataError
 from ..types import F64, I64, Id, Rows
+from .frames import columns_of, listed
 from .vectors import Vectors
 
 log = logging.getLogger("adawidth")
@@ -71,16 +72,19 @@ class Qrels:
 
     @classmethod
     def of(cls, given: Any, name: str = "qrels") -> Qrels:
-        """Labels as people have them: {query: {document: grade}}, {query: [documents]}, (query, document[, grade]) tuples, or a
-        data frame with these three columns in this order.
+        """Labels as people have them: {query: {document: grade}}, {query: [documents]}, (query, document[, grade]) tuples, as
+        ir_measures and ir_datasets have them, a table with these three columns in this order, or ranx' Qrels.
 
         >>> Qrels.of([("q1", "d1", 2), ("q2", "d3")])
         Qrels(2 queries, qrels)
         """
         if isinstance(given, Qrels):
             return cls(given.grades, name)
-        if hasattr(given, "columns"):
-            given = list(zip(*(given[column].to_list() for column in list(given.columns)[:3]), strict=True))
+        columns = columns_of(given)
+        if columns is not None:
+            given = list(zip(*(listed(column) for column in list(columns.values())[:3]), strict=True))
+        elif hasattr(given, "to_dict"):  # ranx
+            given = given.to_dict()
         grades: dict[Id, dict[Id, float]] = {}
         try:
             if isinstance(given, Mapping):
@@ -92,6 +96,20 @@ class Qrels:
             wanted = "{query: {document: grade}}, (query, document, grade) tuples or a data frame with these columns"
             raise DataError(f"{name}: expected {wanted}, found {type(given).__name__} ({error})") from None
         return cls(grades, name)
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """{query: {document: grade}} with ids as strings and whole grades: what ranx.Qrels, ir_measures and pytrec_eval take.
+
+        >>> Qrels.of({7: {"d1": 2}}).to_dict()
+        {'7': {'d1': 2}}
+        """
+        for query, grades in self.grades.items():
+            for document, grade in grades.items():
+                if not float(grade).is_integer():
+                    raise DataError(
+                        f"{self.name}: query {query!r} and document {document!r} have grade {grade:g}: grades must be whole here"
+                    )
+        return {str(query): {str(document): int(grade) for document, grade in grades.items()} for query, grades in self.grades.items()}
 
     def __repr__(self) -> str:
         return f"Qrels({len(self):,} queries, {self.name})"

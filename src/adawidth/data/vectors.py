@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import DataError
 from ..types import F32, Floats, Id, Mask, Rows
+from .frames import arrays, listed
 
 log = logging.getLogger("adawidth")
 
@@ -147,11 +149,8 @@ def _faulty(rows: Floats, norms: F32) -> tuple[Mask, str]:
 
 
 def as_matrix(values: Any, name: str) -> Floats:
-    """One vector per row, as an array: from arrays, lists, tensors and columns of data frames; one vector is one row."""
-    if hasattr(values, "detach"):  # a tensor of torch, on whatever device
-        values = values.detach().cpu().numpy()
-    elif hasattr(values, "to_numpy"):  # a column of pandas or polars
-        values = values.to_numpy()
+    """One vector per row, as an array: from arrays, lists, tensors, and tables or their columns; one vector is one row."""
+    values = arrays(values)
     given = isinstance(values, np.ndarray) and values.dtype.kind != "O"
     try:
         array = values if given else np.array([np.asarray(row, np.float32) for row in values], np.float32)
@@ -173,6 +172,10 @@ def as_queries(values: Any, width: int) -> F32:
     array = np.atleast_2d(values) if plain else np.asarray(as_matrix(values, "queries"), np.float32)
     if array.shape[1] != width:
         raise DataError(f"queries are {array.shape[1]} wide, the model {width}: use the encoder the model was fitted for")
+    if len(array) == 1:  # as most are that come one at a time
+        length = math.sqrt(np.dot(array[0], array[0]))
+        if SHORTEST <= length < math.inf:
+            return np.ascontiguousarray(array / np.float32(length))
     norms = np.sqrt(np.einsum("nd,nd->n", array, array))
     if len(array) and not (norms.min() >= SHORTEST and norms.max() < np.inf):  # NaN is neither
         bad, what = _faulty(array, norms)
@@ -184,7 +187,7 @@ def as_list(values: Any, name: str, what: str) -> list[Any]:
     """Ids, texts or the like as a list, from a list or a column of a data frame. A string or a dictionary is one value, not several."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise DataError(f"{name}: {what} are {str(values)[:60]!r}: give a list, with one of them per row")
-    return list(values.to_list() if hasattr(values, "to_list") else values)
+    return listed(values)
 
 
 def one_per_row(values: Any, rows: int, name: str, what: str) -> list[Any]:

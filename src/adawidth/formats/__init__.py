@@ -7,7 +7,7 @@ from .files import atomic_file
 from .folders import Kind, atomic_folder, refuse_out
 from .passages import Cut
 from .texts import Columns, Text, read_texts, write_texts
-from .trec import Run, read_qrels, read_run, write_qrels, write_run
+from .trec import Run, read_qrels, read_run, run_of, write_qrels, write_run
 from .vectors import read_ids, read_vectors, write_ids, write_vectors
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "read_texts",
     "read_vectors",
     "refuse_out",
+    "run_of",
     "write_ids",
     "write_qrels",
     "write_run",

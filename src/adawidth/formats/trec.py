@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -72,9 +72,19 @@ def read_run(path: StrPath) -> Run:
         if document in scores.setdefault(query, {}):
             raise DataError(f"{path}:{number}: document {document!r} stands twice in the results of query {query!r}: keep one of them")
         scores[query][document] = _number(text, path, number, "a score")
-    return {
-        query: dict(sorted(found.items(), key=lambda item: (np.float32(item[1]), item[0]), reverse=True)) for query, found in scores.items()
-    }
+    return {query: _sorted(found) for query, found in scores.items()}
+
+
+def run_of(given: Any) -> Run:
+    """A run as people have it, in the order in which trec_eval ranks it: {query: {document: score}}, (query, document, score) tuples (as
+    ir_measures has them), a table with these columns, or ranx' Run."""
+    known = Qrels.of(given, "run").grades
+    return {str(query): _sorted({str(document): float(score) for document, score in found.items()}) for query, found in known.items()}
+
+
+def _sorted(found: Mapping[str, float]) -> dict[str, float]:
+    """By 32-bit score, then by id, both descending."""
+    return dict(sorted(found.items(), key=lambda item: (np.float32(item[1]), item[0]), reverse=True))
 
 
 def write_run(path: StrPath, queries: Sequence[Id], hits: Hits, tag: str = "adawidth") -> None:
@@ -84,15 +94,9 @@ def write_run(path: StrPath, queries: Sequence[Id], hits: Hits, tag: str = "adaw
         raise DataError(f"{path}: {len(queries)} query ids but answers to {len(hits)} queries: give one id an answer")
 
     def text() -> Iterator[str]:
-        for query, documents, rows, scores in zip(queries, hits.ids, hits.rows, hits.scores, strict=True):
-            above, above_id = np.float32(np.inf), ""
-            for rank, (document, score) in enumerate(zip(documents, scores[rows >= 0], strict=True), 1):
-                name = _column(document, path, tsv=False)
-                score = min(np.float32(score), above)
-                if score == above and name > above_id:
-                    score = np.nextafter(above, np.float32(-np.inf))
-                yield f"{_column(query, path, tsv=False)} Q0 {name} {rank} {score!s} {tag}"
-                above, above_id = score, name
+        for query, found in zip(queries, hits.ranked(), strict=True):
+            for rank, (document, score) in enumerate(found, 1):
+                yield f"{_column(query, path, tsv=False)} Q0 {_column(document, path, tsv=False)} {rank} {score!s} {tag}"
 
     write_lines(path, text())
 

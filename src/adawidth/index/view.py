@@ -21,6 +21,7 @@ from ..errors import OptionError
 from ..filters import Filter, parse
 from ..hits import Hits, Read
 from ..kernels.extend import inner_products
+from ..kernels.rescore import survey
 from ..kernels.topk import top_k
 from ..policies import Policy
 from ..rotation import Rotated
@@ -30,7 +31,7 @@ from ..types import F32, I64, Mask, Rows, Widths
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
 from .store.manifest import Manifest
-from .store.segment import Segment
+from .store.segment import CHECKED, Segment
 from .store.segment_writer import inverse_norms
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ class View(RowBackend):
         self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
         self.documents_by_row = StoredDocuments(manifest, self.segments, self.firsts)
         self.checked = 0  # documents with numbers below this have been read and are intact
-        self._unchecked = True  # whether there may be rows that have not been checked yet
         self._allowed = self._masks(self.alive)
         self._count = int(self.alive.sum())
         self._filters: OrderedDict[Filter, tuple[list[Mask | None], int]] = OrderedDict()  # least recently used first
@@ -124,9 +124,8 @@ class View(RowBackend):
             return super().answer(queries, policy, k, shortlist)
         shortlist = max(shortlist, k)
         candidates = self._candidates(queries.upto(self._coded_width), shortlist, None)
-        self._check(candidates)
+        count = self._check(candidates, shortlist)
         found = self._rescorer.answer(queries, candidates, policy, k, shortlist)
-        count = np.minimum((candidates >= 0).sum(axis=1), shortlist)
         read = Read(count, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)
         return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
 
@@ -217,6 +216,8 @@ class View(RowBackend):
     def _masks(self, allowed: Mask) -> list[Mask | None]:
         """Which rows of each segment may be found; None if all may."""
         parts = [allowed[first:last] for first, last in pairwise(self.firsts)]
+        for part in parts:
+            part.flags.writeable = False  # so that codes can keep what they make of a filter
         return [None if part.all() else part for part in parts]
 
     def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
@@ -270,13 +271,13 @@ class View(RowBackend):
             taken[here] = segment.rows[rows[here] - first, begin:end]
         return taken
 
-    def _check(self, candidates: Rows) -> None:
-        if not self._unchecked:
-            return
-        self._unchecked = any(segment.unchecked for segment in self.segments)
-        rows = candidates[candidates >= 0]
+    def _check(self, candidates: Rows, limit: int) -> Rows:
+        """Checks the rows of these candidates that were never read; how many candidates each query has, up to a limit. (Q,)"""
+        counts = np.empty(len(candidates), np.int64)
         for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
-            segment.check(rows[(rows >= first) & (rows < last)] - first if len(self.segments) > 1 else rows)
+            if survey(candidates, limit, first, last, CHECKED, segment.unread, counts):
+                segment.check(candidates[(candidates >= first) & (candidates < last)] - first)
+        return counts
 
     def _scan(self) -> Iterator[F32]:
         """All rows, checked, some at a time."""

@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, I64
+from .select import front
 
 
 @njit(cache=True, nogil=True)
@@ -83,16 +84,23 @@ def shorten(size: int, scores: F32, rows: I64, ties: I64, addresses: I64, sums: 
     n = len(rows)
     if n <= size:
         return n
-    least = np.partition(scores, n - size)[n - size]
-    level = np.flatnonzero(scores == least)
-    room = size - int((scores > least).sum())
-    rank(level, room, scores, rows, ties)
-    level = np.sort(level[:room])
-    kept, taken = 0, 0
+    copied, level, stays = np.empty(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
+    for i in range(n):  # not by NumPy's functions, which take most of the time to compile
+        copied[i] = scores[i]
+    least = front(copied, n, size)
+    room, equal = size, 0
     for i in range(n):
-        last = taken < room and level[taken] == i
-        taken += int(last)
-        if last or scores[i] > least:
+        stays[i] = scores[i] > least
+        room -= int(stays[i])
+        if scores[i] == least:
+            level[equal] = i
+            equal += 1
+    rank(level[:equal], room, scores, rows, ties)
+    for i in range(min(room, equal)):
+        stays[level[i]] = True
+    kept = 0
+    for i in range(n):
+        if stays[i]:
             rows[kept], addresses[kept], sums[kept], squares[kept], scores[kept] = rows[i], addresses[i], sums[i], squares[i], scores[i]
             kept += 1
     return kept

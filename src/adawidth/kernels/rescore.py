@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ..types import F32, F64, I32, I64
+from ..types import F32, F64, I32, I64, Mask
 from .ranking import kth, rank, shorten, write
 from .rows import TINY, Asked, Table, highest, locate, present, read, rotate, score, square_of
 from .trees import DEPTH, query_features, walk
@@ -213,3 +213,21 @@ def route(table, asked, candidates, routes, trees, shortlist, found):  # type: i
         )  # fmt: skip
         mean_widths[q] = (coordinates[q] - (len(rows) - count) * start) / max(count, 1)
     return highest(candidates)
+
+
+@njit(cache=True, nogil=True)
+def survey(candidates: I64, limit: int, first: int, last: int, size: int, unread: Mask, counts: I64) -> bool:
+    """Counts each query's candidates, up to a limit; whether one is unread.
+
+    Rows `first` to `last` lie in blocks of `size` rows; `unread` says which of these blocks were never read.
+    """
+    found = False
+    for q in range(len(candidates)):
+        n = 0
+        for row in candidates[q]:
+            n += row >= 0
+            block = (row - first) // size
+            if first <= row < last and block < len(unread):
+                found |= unread[block]
+        counts[q] = min(n, limit)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -49,8 +49,8 @@ def create_app(opened: Index, settings: Settings | None = None, reopen: Callable
     return app
 
 
-def _file(name: str) -> Callable[[], FileResponse]:
-    def page() -> FileResponse:
+def _file(name: str) -> Callable[[], Awaitable[FileResponse]]:
+    async def page() -> FileResponse:
         return FileResponse(PAGE / name)
 
     return page

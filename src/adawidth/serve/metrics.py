@@ -51,8 +51,9 @@ class Metrics:
         )
 
     def searched(self, hits: Hits, policy: str, budget: float | None) -> None:
-        """Counts the queries of one request."""
+        """Counts the queries of one scan."""
         self._queries.labels(policy).inc(len(hits))
+        self._batches.observe(len(hits))
         for width in hits.widths.tolist():
             self._widths.observe(width)
         if hits.read is not None:
@@ -61,10 +62,6 @@ class Metrics:
         if budget is not None:
             self._budgets.inc(budget * len(hits))
             self._spent.inc(float(hits.widths.sum()))
-
-    def batched(self, queries: int) -> None:
-        """Counts a scan."""
-        self._batches.observe(queries)
 
     def staged(self, seconds: Mapping[str, float]) -> None:
         """Counts stages."""

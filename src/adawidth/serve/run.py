@@ -27,6 +27,7 @@ OPTIONS: dict[str, Any] = {  # of uvicorn
     "access_log": False,
     "log_config": None,
     "server_header": False,
+    "proxy_headers": False,
     "date_header": False,
     "limit_concurrency": 2_048,
 }

@@ -5,14 +5,42 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..hits import Hits
 from .metrics import Metrics
 from .trace import Trace
 
 RECENT = 1_000  # queries
+Before = tuple[float, float]  # seconds that a query's text was encoded for, and that it waited
+
+
+class Scan(NamedTuple):
+    """What the queries of one scan share."""
+
+    time: float
+    policy: str
+    k: int
+    seconds: Mapping[str, float]
+
+
+class Noted(NamedTuple):
+    """One of them."""
+
+    scan: Scan
+    encoded: float  # seconds that its text took
+    waited: float  # seconds
+    mean_width: float
+    end_width: int | None
+    settled_width: int | None
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As /v1/stats gives it."""
+        told = {name: value for name, value in self._asdict().items() if name not in ("scan", "encoded", "waited")}
+        seconds = {"encode": self.encoded, "wait": self.waited, **self.scan.seconds}
+        return {**self.scan._asdict(), **told, "seconds": seconds}
 
 
 class Stats:
@@ -22,40 +50,32 @@ class Stats:
         self.metrics = Metrics()
         self._began = time.monotonic()
         self._lock = threading.Lock()
-        self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
+        self._recent: deque[Noted] = deque(maxlen=RECENT)
         self.queries = self.batches = 0
         self.width_total = 0.0
 
-    def searched(self, hits: Hits, options: Mapping[str, Any], seconds: Mapping[str, float], trace: Trace | None, encoded: float) -> None:
-        """Counts the queries of one request, whose texts took so many seconds to encode."""
-        now, fixed = time.time(), options.get("width")
-        policy = options.get("policy") or ("fixed" if fixed is not None else "taper")
-        spent = dict(seconds) if trace is None else {**seconds, **trace.seconds()}
-        ends = [trace.end_width(place) if trace else fixed if isinstance(fixed, int) else None for place in range(len(hits))]
-        settled = [trace.settled_width(place) if trace else None for place in range(len(hits))]
-        read = hits.read.bytes.tolist() if hits.read is not None else [0] * len(hits)
-        common = {"time": now, "policy": policy, "k": options["k"], "seconds": {"encode": encoded, **spent}}
-        entries = [
-            {**common, "mean_width": width, "end_width": end, "settled_width": rest, "bytes": size}
-            for width, end, rest, size in zip(hits.widths.tolist(), ends, settled, read, strict=True)
-        ]
+    def searched(
+        self, hits: Hits, options: Mapping[str, Any], before: Sequence[Before], seconds: Mapping[str, float], trace: Trace | None = None
+    ) -> None:
+        """Counts the queries of one scan: the seconds before it for each, and those that it took."""
+        fixed, places = options.get("width"), range(len(hits))
+        scan = Scan(time.time(), options.get("policy") or ("fixed" if fixed is not None else "taper"), options["k"], seconds)
+        ends = [trace.end_width(place) if trace else fixed if isinstance(fixed, int) else None for place in places]
+        settled = [trace.settled_width(place) if trace else None for place in places]
+        read, widths = hits.read.bytes.tolist() if hits.read is not None else [0] * len(hits), hits.widths.tolist()
+        noted = [Noted(scan, *spent, *figures) for spent, *figures in zip(before, widths, ends, settled, read, strict=True)]
         with self._lock:
-            self._recent.extend(entries)
-            self.queries += len(entries)
-            self.width_total += float(hits.widths.sum())
-        self.metrics.searched(hits, policy, options.get("budget"))
-        self.metrics.staged(spent)
-
-    def batched(self, queries: int) -> None:
-        """Counts a scan."""
-        with self._lock:
+            self._recent.extend(noted)
+            self.queries += len(noted)
             self.batches += 1
-        self.metrics.batched(queries)
+            self.width_total += sum(widths)
+        self.metrics.searched(hits, scan.policy, options.get("budget"))
+        self.metrics.staged({"wait": max((waited for _, waited in before), default=0.0), **seconds})
 
     def to_json(self, last: int) -> dict[str, Any]:
         """As /v1/stats gives it."""
         with self._lock:
-            recent = list(self._recent)[-last:]
+            recent = [one.to_json() for one in list(self._recent)[-last:]]
             mean = self.width_total / self.queries if self.queries else None
             uptime = time.monotonic() - self._began
             return {"uptime": uptime, "queries": self.queries, "batches": self.batches, "mean_width": mean, "recent": recent}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar, cast
 
 import faiss
 import numpy as np
 
 from ...errors import ArtifactError, DataError, OptionError
 from ...types import F32, Array, Mask, Rows
+
+Made = TypeVar("Made")
 
 Block = F32  # (N, m), rows of unit length
 
@@ -23,9 +26,15 @@ class Codes(ABC):
 
     storage: ClassVar[str]
     wide: ClassVar[bool] = False  # whether two coordinates can share a code, so that a block twice as wide takes no more memory
+    threaded: ClassVar[bool] = True  # whether faiss scans, which has threads of its own
 
     def __init_subclass__(cls) -> None:
         KINDS[cls.storage] = cls
+
+    @cached_property
+    def _last(self) -> dict[Callable[[Mask], Any], tuple[Mask | None, Any]]:
+        """Filters, and what was made of them."""
+        return {}
 
     @staticmethod
     def of(storage: str, arrays: Mapping[str, Array]) -> Codes:
@@ -65,10 +74,12 @@ class Codes(ABC):
         """Coordinates coded."""
 
     def search(self, queries: F32, k: int, allowed: Mask | None = None) -> Rows:
-        """The k best rows, best first, -1 where there are fewer; `allowed` (N,) leaves only these rows. (Q, m) -> (Q, k)"""
+        """The k best rows, in any order, -1 behind them where there are fewer; `allowed` (N,) leaves only these rows. (Q, m) -> (Q, k)"""
         if queries.shape[1] != self.width:
             raise DataError(f"queries are {queries.shape[1]} wide, the codes {self.width}: cut both to the start width")
         queries = np.ascontiguousarray(queries, np.float32)
+        if not self.threaded:
+            return self._search(queries, k) if allowed is None else self._restricted(queries, k, allowed)
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)  # our own threads share a batch; OpenMP's hang after a fork
         try:
@@ -79,18 +90,29 @@ class Codes(ABC):
     def _restricted(self, queries: F32, k: int, allowed: Mask) -> Rows:
         if allowed.shape != (len(self),):
             raise DataError(f"the filter is for {allowed.shape[0]} rows, the codes are of {len(self)}")
-        rows = np.flatnonzero(allowed)
-        if len(rows) > k:
-            return self._search_among(queries, k, allowed, rows)
+        count = int(self._kept(np.count_nonzero, allowed))
+        if count > k:
+            return self._search_among(queries, k, allowed, count)
         found = np.full((len(queries), k), -1, np.int64)  # there is nothing to compare
-        found[:, : len(rows)] = rows
+        found[:, :count] = np.flatnonzero(allowed)
         return found
+
+    def _kept(self, make: Callable[[Mask], Made], allowed: Mask) -> Made:
+        """What is made of a filter; of one that can't change it is kept, since the same one comes with query after query."""
+        if allowed.flags.writeable:
+            return make(allowed)
+        mask, made = self._last.get(make, (None, None))
+        if mask is not allowed:
+            made = make(allowed)
+            self._last[make] = (allowed, made)
+        return cast(Made, made)
 
     @abstractmethod
     def _search(self, queries: F32, k: int) -> Rows: ...
 
     @abstractmethod
-    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows: ...
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
+        """`count` rows, more than k, are allowed."""
 
 
 def kind(storage: str) -> type[Codes]:

@@ -45,6 +45,6 @@ class Flat(Codes):
     def _search(self, queries: F32, k: int) -> Rows:
         return np.asarray(self._index.search(queries, k)[1])
 
-    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
-        with_filter = faiss.SearchParameters(sel=selector(allowed))
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
+        with_filter = faiss.SearchParameters(sel=self._kept(selector, allowed))
         return np.asarray(self._index.search(queries, k, params=with_filter)[1])

@@ -1,22 +1,21 @@
-"""4-bit codes, one per coordinate or one per two, which faiss scans with its fast-scan kernels."""
+"""4-bit codes, one per coordinate or one per two, scanned by a kernel of our own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Self
 
-import faiss
 import numpy as np
 
 from ...data import BLOCK
-from ...kernels import quantise
+from ...kernels import quantise, scan
 from ...kernels.topk import top_k
-from ...types import F32, U8, Array, Mask, Rows
+from ...types import F32, U8, U64, Array, Mask, Rows
 from .base import SAMPLE, Block, Codes, checked
-from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, table, turned_rows, with_centroids
+from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, table, turned_rows
+from .packed import ALL, bits_of, packed
 
 FEW = 20  # if a filter allows fewer than one row in so many, only the allowed rows are scored
-ROOM = 1.3  # else so many times the rows that should include enough allowed ones are retrieved
 
 
 class FourBit(Codes):
@@ -24,16 +23,14 @@ class FourBit(Codes):
 
     storage = "pq4"
     wide = True
+    threaded = False
 
     def __init__(self, turn: F32, levels: F32, codes: U8) -> None:
         self._turn = turn  # (m, m) orthogonal
         self._levels = levels  # (m, 16 or 4) ascending
         self._codes = codes  # (N, bytes)
-        self._points = points(levels)
-        plain = with_centroids(faiss.IndexPQ(len(turn), len(self._points), 4, faiss.METRIC_INNER_PRODUCT), self._points)
-        faiss.copy_array_to_vector(np.ascontiguousarray(codes).ravel(), plain.codes)
-        plain.ntotal = len(codes)
-        self._index = faiss.IndexPQFastScan(plain)
+        self._points = np.ascontiguousarray(points(levels))
+        self._packed = packed(codes, np.arange(len(codes)))
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
@@ -66,18 +63,16 @@ class FourBit(Codes):
     def bytes_per_document(self) -> float:
         return float(self._codes.shape[1])
 
-    def _search(self, queries: F32, k: int) -> Rows:
-        return np.asarray(self._index.search(queries @ self._turn.T, k)[1])
-
-    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
-        """The allowed rows among the best of all rows; if they are too few, all allowed rows are scored."""
-        rotated, found = queries @ self._turn.T, np.empty((len(queries), k), np.int64)
-        many = len(rows) * FEW >= len(self)
-        best = self._index.search(rotated, min(len(self), round(ROOM * k * len(self) / len(rows)) + k))[1] if many else found[:, :0]
-        for query, near in enumerate(best):
-            kept = near[(near >= 0) & allowed[near]]
-            found[query] = kept[:k] if len(kept) >= k else self._score(rotated[query], rows, k)
+    def _search(self, queries: F32, k: int, allowed: U64 = ALL) -> Rows:
+        found = np.empty((len(queries), k), np.int64)
+        scan.all_rows(self._packed, len(self._codes), self._turn, self._points, queries, allowed, found)
         return found
+
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
+        if count * FEW >= len(self):
+            return self._search(queries, k, self._kept(bits_of, allowed))
+        rotated, rows = queries @ self._turn.T, self._kept(np.flatnonzero, allowed)
+        return np.concatenate([self._score(query, rows, k) for query in rotated]).reshape(len(queries), k)
 
     def _score(self, query: F32, rows: Rows, k: int) -> Rows:
         """The k best of these rows, which are more than k."""

@@ -122,11 +122,12 @@ class Lists(Codes):
         lists = len(self._stored.centres)
         return self._scan(queries @ self._stored.turn.T, k, min(lists, -(-self._met(k) * lists // max(len(self), 1))))
 
-    def _search_among(self, queries: F32, k: int, allowed: Mask, rows: Rows) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
         rotated = queries @ self._stored.turn.T
-        if len(rows) * FEW < len(self):
+        if count * FEW < len(self):
+            rows = self._kept(np.flatnonzero, allowed)
             return np.concatenate([self._score(query, rows, k) for query in rotated]).reshape(len(queries), k)
-        return self._scan(rotated, k, self._probes(rotated, k, rows), sel=selector(allowed))
+        return self._scan(rotated, k, self._probes(rotated, k, allowed, count), sel=self._kept(selector, allowed))
 
     def _scan(self, rotated: F32, k: int, probes: int, **options: Any) -> Rows:
         scanner = self._one if len(rotated) == 1 else self._many
@@ -139,11 +140,11 @@ class Lists(Codes):
         scores += (stored.centres @ query)[stored.list_of[rows]]
         return np.asarray(rows[top_k(scores[None], np.arange(len(rows)), k)[0]])
 
-    def _probes(self, rotated: F32, k: int, rows: Rows) -> int:
-        """The nprobe at which every query scans as many of these rows as it would of all rows without a filter."""
+    def _probes(self, rotated: F32, k: int, allowed: Mask, count: int) -> int:
+        """The nprobe at which every query scans as many of the allowed rows as it would of all rows without a filter."""
         stored = self._stored
-        wanted = min(len(rows), self._met(k))
-        held = np.bincount(stored.list_of[rows], minlength=len(stored.centres))
+        wanted = min(count, self._met(k))
+        held = np.bincount(stored.list_of[allowed], minlength=len(stored.centres))
         met = np.cumsum(held[np.argsort(-(rotated @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
         return int((met < wanted).sum(axis=1).max(initial=0)) + 1
 

@@ -134,8 +134,7 @@ class Segment:
             raise self._damaged("the lengths of rows are none")
         if not _is_order(self.arrays["places"]):
             raise self._damaged("the places of the ids are not an order")
-        self._unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked …
-        self.unchecked = True  # … and whether there are any
+        self.unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked
 
     def __len__(self) -> int:
         return self.entry.rows
@@ -189,10 +188,10 @@ class Segment:
         """Checks the blocks of these rows (of all rows, and the words, if None) that were not checked before; refuses damaged ones."""
         if rows is None:
             _ = self.words
-        blocks = self._unread if rows is None else self._unread[rows // CHECKED]
+        blocks = self.unread if rows is None else self.unread[rows // CHECKED]
         if not blocks.any():
             return
-        wanted = np.flatnonzero(self._unread) if rows is None else np.unique(rows[blocks] // CHECKED)
+        wanted = np.flatnonzero(self.unread) if rows is None else np.unique(rows[blocks] // CHECKED)
         for block in wanted.tolist():
             first = block * CHECKED
             named = f"rows {first} to {min(first + CHECKED, len(self)) - 1}"
@@ -200,8 +199,7 @@ class Segment:
                 raise self._damaged(f"{named} do not have their checksum")
             if (np.frombuffer(self._block(block), "<u2") & NOT_FINITE == NOT_FINITE).any():
                 raise self._damaged(f"{named} have NaN or infinite values")
-            self._unread[block] = False
-        self.unchecked = bool(self._unread.any())
+            self.unread[block] = False
 
     def check_widths(self, width: int, ladder: int) -> None:
         """Refuses rows whose width, or whose number of prefix norms, is not what the manifest says."""

@@ -14,7 +14,7 @@ from ..problems import MEDIA_TYPE, TITLES, Problem
 from ..service import Service
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:  # a function that is not async would take a thread
     found: Service = request.app.state.service
     return found
 

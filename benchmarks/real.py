@@ -1,0 +1,278 @@
+"""Real vectors: ours against ScaNN, RaBitQ, SymphonyQG, faiss, hnswlib and usearch, one query at a time and in batches, one thread.
+
+    python benchmarks/real.py ../shared/datasets --encoded made [--collections minilm wordllama clues] [--ways ours_pq4 scann …]
+
+All documents of all collections of an encoder are in one index, and so are the queries that are not held out. Of 1,500 test queries
+400 are for choosing settings: each way is tried at all of its settings, and for each recall@10 of the exact full-width answer the
+quickest that keeps it is taken. The others are timed, all ways in turns. `--encoded` is a folder of more collections of the same
+layout (benchmarks/paper_data.py makes it). Every way gets the whole vectors; ours is all of `index.search` on an index folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import json
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from adawidth import AdaWidth, Rotation, Vectors, load_dataset, open_index
+from adawidth.data import unit
+from adawidth.policies.select import Policies
+from adawidth.record import Record
+from adawidth.stages import MemoryBackend
+from adawidth.training.taper import RotatedQueries, fit_taper
+from turns import recall, summary, take
+
+K, START, HELD, CHOOSING, TURNS, EACH, BATCH, THREADS = 10, 64, 1_500, 400, 40, 8, 256, 2
+RECALLS = (0.95, 0.98, 0.99)
+SMALL = 2_000  # rows of an index that is made only to load a library
+RESULTS = Path(__file__).parent / "results" / "real.json"
+SHORTLISTS = (30, 50, 70, 100, 140, 200, 300, 500)
+QUALITIES = (0.98, 0.99, 1.0)
+EFS = (12, 24, 36, 48, 64, 96, 128, 192, 256, 384)
+PROBES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+Way = Callable[[np.ndarray], np.ndarray]  # queries (Q, D) -> rows (Q, 10)
+Ways = Iterator[tuple[dict[str, Any], Way]]
+
+
+def collection(encoder: str, folders: Iterable[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Documents, with all queries but 1,500 among them, and those. A collection whose queries are documents gives some of these."""
+    rng, documents, held = np.random.default_rng(0), [], []
+    name = "ada002" if encoder == "clues" else encoder
+    for path in sorted(
+        {path.name: path for folder in folders for path in folder.iterdir() if (path / "embeddings" / name).is_dir()}.values()
+    ):
+        if (path.name == "union") or ((path.name == "clues") != (encoder == "clues")):
+            continue
+        data = load_dataset(path, encoder=name)
+        documents.append(data.documents.all())
+        if encoder != "clues":
+            test = set(data.queries_of("test").ids)
+            queries, timed = data.queries.all(), np.array([one in test for one in data.queries.ids])
+            documents.append(queries[~timed])
+            held.append(queries[timed])
+    rows = np.concatenate(documents)
+    others = np.concatenate(held) if held else rows
+    asked = rng.permutation(len(others))[:HELD]
+    rest = np.delete(others, asked, axis=0)
+    return unit(np.concatenate([rows, rest]) if held else rest), unit(others[asked])
+
+
+def lists(rows: np.ndarray) -> int:
+    return 2 ** round(math.log2(len(rows)) / 2 + 1)
+
+
+def built(rows: np.ndarray, asked: np.ndarray, folder: Path, storage: str) -> None:
+    """An index folder; the taper is calibrated for the full width, on the queries for choosing settings."""
+    rotation = Rotation.pca(Vectors.of(rows))
+    train, dev = (RotatedQueries(rotation.apply(part)) for part in np.array_split(asked, 2))
+    taper = fit_taper(MemoryBackend(Vectors.of(rows), rotation), train, dev, target=rotation.width, starts=(START,))
+    AdaWidth(rotation, Policies(rotation.width, taper, None), Record()).index(rows, folder, storage=storage).close()
+
+
+def ours(storage: str) -> Callable[[np.ndarray, np.ndarray], Ways]:
+    def ways(rows: np.ndarray, asked: np.ndarray) -> Ways:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "index"
+            process = get_context("fork").Process(target=built, args=(rows, asked, path, storage))  # whose memory does not count
+            process.start()
+            process.join()
+            index = open_index(path)
+            for shortlist, quality in product(SHORTLISTS, QUALITIES):
+                options = {"shortlist": shortlist, "quality": quality}
+                yield options, lambda q, o=options: index.search(q, K, **o).rows
+
+    return ways
+
+
+def scann(rows: np.ndarray, _: np.ndarray) -> Ways:
+    """A tree of lists with a second assignment (SOAR), anisotropic codes, and whole vectors to reorder by."""
+    from scann import scann_ops_pybind
+
+    leaves = lists(rows) // 2
+    tree = scann_ops_pybind.builder(rows, K, "dot_product").set_n_training_threads(THREADS)
+    tree = tree.tree(leaves, max(1, leaves // 10), training_sample_size=len(rows), soar_lambda=1.5, overretrieve_factor=2.0)
+    tree = tree.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(100).build()
+    for probes, reorder in product(PROBES, (30, 60, 120, 240)):
+        options = {"leaves_to_search": probes, "pre_reorder_num_neighbors": reorder}
+        yield options, lambda q, o=options: np.atleast_2d((tree.search(q[0], **o) if len(q) == 1 else tree.search_batched(q, **o))[0])
+
+
+def rabitq(rows: np.ndarray, _: np.ndarray) -> Ways:
+    """Lists of four-bit codes with error bounds."""
+    from rabitqlib import IvfIndex
+
+    learner = faiss.Kmeans(rows.shape[1], lists(rows), niter=10, seed=0, spherical=True, max_points_per_centroid=64)
+    learner.train(rows)
+    index = IvfIndex(rows.shape[1], len(rows), lists(rows), 4, "l2")
+    index.build(rows, learner.centroids, learner.index.search(rows, 1)[1][:, 0].astype(np.uint32), num_threads=THREADS)
+    for probes in PROBES:
+        yield {"nprobe": probes}, lambda q, n=probes: index.search(q, K, n)[0].astype(np.int64)
+
+
+def symphony(rows: np.ndarray, _: np.ndarray) -> Ways:
+    """A graph whose neighbours carry one-bit codes."""
+    from rabitqlib import SymqgIndex
+
+    index = SymqgIndex(rows.shape[1], 32, "l2")
+    index.build(rows, 200, num_threads=THREADS)
+    for ef in EFS:
+        yield {"ef": ef}, lambda q, ef=ef: index.search(q, K, ef)[0].astype(np.int64).reshape(len(q), -1)
+
+
+def faiss_ivf(rows: np.ndarray, _: np.ndarray) -> Ways:
+    """Lists of four-bit codes of residuals, refined with whole vectors."""
+    half = rows.shape[1] // 2
+    index = faiss.index_factory(rows.shape[1], f"RR,IVF{lists(rows)},PQ{half}x4fsr,RFlat", faiss.METRIC_INNER_PRODUCT)
+    index.train(rows)
+    index.add(rows)
+    for probes, factor in product(PROBES, (3, 6, 12)):
+        inner = faiss.SearchParametersPreTransform(index_params=faiss.SearchParametersIVF(nprobe=probes))
+        options = faiss.IndexRefineSearchParameters(k_factor=factor, base_index_params=inner)
+        yield {"nprobe": probes, "factor": factor}, lambda q, o=options: index.search(q, K, params=o)[1]
+
+
+def faiss_hnsw(rows: np.ndarray, _: np.ndarray) -> Ways:
+    graph = faiss.IndexHNSWFlat(rows.shape[1], 16, faiss.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction = 200
+    graph.add(rows)
+    for ef in EFS:
+        yield {"ef": ef}, lambda q, ef=ef: graph.search(q, K, params=faiss.SearchParametersHNSW(efSearch=ef))[1]
+
+
+def hnswlib(rows: np.ndarray, _: np.ndarray) -> Ways:
+    from hnswlib import Index
+
+    graph = Index("ip", rows.shape[1])
+    graph.init_index(len(rows), ef_construction=200, M=16, random_seed=0)
+    graph.add_items(rows, num_threads=THREADS)
+
+    def search(queries: np.ndarray, ef: int) -> np.ndarray:
+        graph.set_ef(ef)
+        return graph.knn_query(queries, K, num_threads=1)[0].astype(np.int64)
+
+    for ef in EFS:
+        yield {"ef": ef}, lambda q, ef=ef: search(q, ef)
+
+
+def usearch(rows: np.ndarray, _: np.ndarray) -> Ways:
+    """A graph over float16 vectors."""
+    from usearch.index import Index
+
+    graph = Index(ndim=rows.shape[1], metric="ip", dtype="f16", connectivity=16, expansion_add=200)
+    graph.add(np.arange(len(rows)), rows, threads=THREADS)
+
+    def search(queries: np.ndarray, ef: int) -> np.ndarray:
+        graph.expansion_search = ef
+        return np.atleast_2d(graph.search(queries if len(queries) > 1 else queries[0], K, threads=1).keys).astype(np.int64)
+
+    for ef in EFS:
+        yield {"ef": ef}, lambda q, ef=ef: search(q, ef)
+
+
+MAKERS: dict[str, Callable[[np.ndarray, np.ndarray], Ways]] = {
+    "ours_pq4": ours("pq4"), "ours_ivf": ours("ivf"), "scann": scann, "rabitq": rabitq, "symphony": symphony,
+    "faiss_ivf": faiss_ivf, "faiss_hnsw": faiss_hnsw, "hnswlib": hnswlib, "usearch": usearch,
+}  # fmt: skip
+
+
+def resident() -> int:
+    """Bytes that this process holds of its own, not counting pages of files."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    status = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in status if line.startswith("RssAnon:"))
+
+
+def singles(way: Way, queries: np.ndarray) -> tuple[np.ndarray, float]:
+    """The answers to one query at a time, and the processor seconds of one: the least of three parts' means."""
+    found, taken = [], []
+    for part in np.array_split(queries, 3):
+        began = time.thread_time()
+        found += [way(part[i : i + 1]) for i in range(len(part))]
+        taken.append((time.thread_time() - began) / len(part))
+    return np.concatenate(found), min(taken)
+
+
+def chosen(ways: Ways, queries: np.ndarray, truth: np.ndarray) -> dict[float, tuple[dict[str, Any], Way]]:
+    """The quickest settings that keep each recall."""
+    best: dict[float, tuple[float, dict[str, Any], Way]] = {}
+    for knob, way in ways:
+        found, seconds = singles(way, queries)
+        kept = recall(found, truth)
+        for wanted in RECALLS:
+            if kept >= wanted and (wanted not in best or seconds < best[wanted][0]):
+                best[wanted] = (seconds, knob, way)
+    return {wanted: (knob, way) for wanted, (_, knob, way) in best.items()}
+
+
+def measure(name: str, folders: Iterable[Path], makers: Iterable[str]) -> dict[str, Any]:
+    """All ways over one collection."""
+    rows, held = collection(name, folders)
+    truth = faiss.knn(held, rows, K, metric=faiss.METRIC_INNER_PRODUCT)[1]
+    asked, known, queries, answers = held[:CHOOSING], truth[:CHOOSING], held[CHOOSING:], truth[CHOOSING:]
+    made: dict[str, dict[float, tuple[dict[str, Any], Way]]] = {}
+    facts: dict[str, Any] = {"documents": len(rows), "width": rows.shape[1], "bytes_per_document": {}, "build_processor_seconds": {}}
+    running = []  # so that what they hold stays
+    for maker in makers:
+        next(MAKERS[maker](rows[:SMALL], asked))[1](asked[:1])  # loads what would count as its memory otherwise
+        before, began = resident(), time.process_time()
+        ways = MAKERS[maker](rows, asked)
+        first = next(ways)
+        first[1](asked[:50])
+        facts["build_processor_seconds"][maker] = round(time.process_time() - began, 1)
+        facts["bytes_per_document"][maker] = round((resident() - before) / len(rows), 1)
+        running.append(ways)
+        made[maker] = chosen(_chained(first, ways), asked, known)
+        print(name, maker, facts["bytes_per_document"][maker], {w: k for w, (k, _) in made[maker].items()}, flush=True)
+    facts["recalls"] = {}
+    for wanted in RECALLS:
+        here = {maker: found[wanted] for maker, found in made.items() if wanted in found}
+        times = take({m: lambda i, way=way: way(queries[i : i + 1]) for m, (_, way) in here.items()}, TURNS, EACH)
+        batches = take({m: lambda i, way=way: way(queries[i * BATCH : (i + 1) * BATCH]) for m, (_, way) in here.items()}, 3)
+        best = min((m for m in here if m.startswith("ours")), key=lambda m: float(np.median(times[m])))
+        facts["recalls"][str(wanted)] = {
+            "ours": best,
+            "settings": {maker: knob for maker, (knob, _) in here.items()},
+            "recall": {maker: recall(singles(way, queries)[0], answers) for maker, (_, way) in here.items()},
+            "single": summary(times, best),
+            "batch": summary(batches, best, BATCH),
+        }
+        print(json.dumps(facts["recalls"][str(wanted)], indent=1), flush=True)
+    return facts
+
+
+def _chained(first: tuple[dict[str, Any], Way], rest: Ways) -> Ways:
+    yield first
+    yield from rest
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--encoded", type=Path, help="more collections, encoded")
+    parser.add_argument("--collections", nargs="+", default=["minilm", "wordllama", "clues"])
+    parser.add_argument("--ways", nargs="+", default=list(MAKERS))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    faiss.omp_set_num_threads(1)
+    for name in options.collections:
+        found = measure(name, [folder for folder in (options.folder, options.encoded) if folder], options.ways)
+        stored = json.loads(options.out.read_text())["cells"] if options.out.exists() else {}
+        command = "python benchmarks/real.py ../shared/datasets --encoded made"
+        options.out.write_text(json.dumps({"command": command, "k": K, "cells": {**stored, name: found}}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The scan of four-bit codes, compiled by numba and cached on disk: the k best of all rows, or of some lists of them.
+
+Codes lie in blocks of 64 rows: the first byte of each, then the second byte of each. A query becomes tables of what each code is
+worth, in seven bits; a row's score is a sum of lookups. What is among the k best is decided while scanning: a row counts if its score
+reaches a bound, which a sample of the blocks gives first and the rows found so far raise.
+"""
+
+import numpy as np
+from numba import njit
+
+from ..types import F32, I64, U8, U64
+from .lookup import TOGETHER, lowest, sums
+from .select import front
+
+LARGEST = 127.0  # in a table: two of them are added in a byte
+MOST = 65_535.0  # a sum
+SAMPLED = 48  # one block in so many gives the first bound
+FEW = 8  # blocks; a smaller sample tells nothing
+MANY = 8  # rows per row wanted; else a sample saves nothing
+SURE = 3.0  # standard deviations by which the sample's bound is lower than what it estimates
+
+
+@njit(cache=True, nogil=True)
+def pack(codes: U8, rows: I64, packed: U8) -> None:
+    """Codes (N, bytes) of these rows (-1 for none), 64 rows side by side. Into (blocks, bytes, 64)"""
+    blocks, width, _ = packed.shape
+    packed[:] = 0
+    for block in range(blocks):
+        for i in range(min(TOGETHER, len(rows) - block * TOGETHER)):
+            row = rows[block * TOGETHER + i]
+            if row >= 0:
+                code = codes[row]
+                for byte in range(min(width, len(code))):
+                    packed[block, byte, i] = code[byte]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def turn(query: F32, matrix: F32, out: F32) -> None:
+    """Rotates a query. (m,), (m, m) -> (m,)"""
+    for j in range(len(matrix)):
+        axis = matrix[j]
+        total = np.float32(0.0)
+        for i in range(len(axis)):
+            total += axis[i] * query[i]
+        out[j] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill(query: F32, points: F32, room: F32, tables: U8) -> np.float32:
+    """Tables of a query's products with the centroids (M, 16, d), each from 0 up, (bytes, 2, 16); how many steps 1 is."""
+    count, sixteen, width = points.shape
+    largest = np.float32(0.0)
+    for c in range(count):
+        least, most = np.float32(np.inf), np.float32(-np.inf)
+        for p in range(sixteen):
+            total = np.float32(0.0)
+            for d in range(width):
+                total += query[c * width + d] * points[c, p, d]
+            room[c, p] = total
+            least, most = min(least, total), max(most, total)
+        for p in range(sixteen):
+            room[c, p] -= least
+        largest = max(largest, most - least)
+    top = np.float32(min(LARGEST, MOST // (2 * len(tables))))
+    steps = top / largest
+    if not (largest > 0 and steps < np.inf and steps > 0):  # all alike, or numbers that no sound codebook has
+        steps = np.float32(0.0)
+    tables[:] = 0
+    for c in range(count):
+        for p in range(sixteen):
+            worth = room[c, p] * steps + np.float32(0.5)
+            tables[c // 2, c % 2, p] = np.uint8(worth) if worth >= 0 and worth <= top + 1 else 0
+    return steps
+
+
+@njit(cache=True, nogil=True)
+def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, least: int, step: int, k: int, keys: I64) -> int:
+    """Keys of rows whose score is `least` or more, of every `step`-th block; the k best where they would be too many to hold.
+
+    List l is `counts[l]` rows from block `firsts[l]` on, whose scores are higher by `shifts[l]`. `allowed` has a bit for each row, or
+    is empty. A key is a score and, negative, a row's place: the higher score comes first, then the lower place. Returns how many
+    keys there are.
+    """
+    scores = np.empty(TOGETHER, np.uint16)
+    out, start, worth, width = scores.ctypes.data, packed.ctypes.data, tables.ctypes.data, packed.shape[1]
+    n, seen, room = 0, 0, len(keys) - TOGETHER
+    for which in range(len(counts)):
+        shift = shifts[which]
+        for begin in range(0, counts[which], TOGETHER):
+            seen += 1
+            if seen % step:
+                continue
+            block = firsts[which] + begin // TOGETHER
+            if least - shift > MOST:
+                continue
+            bits: np.uint64 = sums(start + block * width * TOGETHER, worth, width, out, max(least - shift, 0))  # type: ignore[call-arg]
+            if bits == 0:
+                continue
+            if counts[which] - begin < TOGETHER:
+                bits &= (np.uint64(1) << np.uint64(counts[which] - begin)) - np.uint64(1)
+            if len(allowed):
+                bits &= allowed[block]
+            while bits:
+                i: int = lowest(bits)
+                bits &= bits - np.uint64(1)
+                keys[n] = (np.int64(scores[i]) + shift << 32) - (block * TOGETHER + i)
+                n += 1
+            if n > room:
+                least, n = (front(keys, n, k) + 0xFFFFFFFF) >> 32, k
+    return n
+
+
+@njit(cache=True, nogil=True)
+def bound(sample: I64, n: int, share: float, k: int) -> int:
+    """A score that more than k of all rows almost surely reach, from the keys of a share of them."""
+    wanted = k * share
+    rank = int(np.ceil(wanted + SURE * np.sqrt(wanted))) + 1
+    return (front(sample, n, rank) + 0xFFFFFFFF) >> 32 if rank < n else 0
+
+
+@njit(cache=True, nogil=True)
+def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> int:
+    """The places of the best rows of these lists, in any order, -1 where there are fewer; how many there are. Into (k,)"""
+    k, blocks = len(found), 0
+    for count in counts:
+        blocks += (count + TOGETHER - 1) // TOGETHER
+    least, sampled = 0, blocks // SAMPLED
+    keys = np.empty(max(2 * k, sampled * TOGETHER) + 4 * TOGETHER, np.int64)
+    if sampled >= FEW and k * MANY <= blocks * TOGETHER:
+        n = collect(packed, counts, firsts, shifts, allowed, tables, 0, SAMPLED, len(keys), keys)
+        least = bound(keys, n, 1.0 / SAMPLED, k)
+    n = collect(packed, counts, firsts, shifts, allowed, tables, least, 1, k, keys)
+    if n < k and least > 0:  # the sample was misleading
+        n = collect(packed, counts, firsts, shifts, allowed, tables, 0, 1, k, keys)
+    if n > k:
+        front(keys, n, k)
+        n = k
+    for i in range(n):
+        found[i] = -keys[i] & 0xFFFFFFFF
+    found[n:] = -1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def all_rows(packed: U8, count: int, matrix: F32, points: F32, queries: F32, allowed: U64, found: I64) -> None:
+    """The k best of `count` rows for every query, in any order. (Q, m) -> (Q, k)"""
+    counts, firsts, shifts = np.array([count]), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    turned, room = np.empty(len(matrix), np.float32), np.empty((len(points), 16), np.float32)
+    tables = np.empty((packed.shape[1], 2, 16), np.uint8)
+    for q in range(len(queries)):
+        turn(queries[q], matrix, turned)
+        fill(turned, points, room, tables)
+        best(packed, counts, firsts, shifts, allowed, tables, found[q])

@@ -1,0 +1,119 @@
+"""The scan of four-bit codes against sums that NumPy adds up, on every kind of CPU that numba can be told of."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adawidth.index.codes.packed import ALL, bits_of, packed
+from adawidth.kernels import scan
+from adawidth.kernels.lookup import shuffle_of
+
+EVERY = {"avx512": "+ssse3,+avx2,+avx512f,+avx512bw", "avx2": "+ssse3,+avx2", "ssse3": "+ssse3", "none": "-ssse3"}
+
+
+def summed(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
+    """What the codes of each row look up. (N, bytes), (bytes, 2, 16) -> (N,)"""
+    every = np.arange(codes.shape[1])
+    return (tables[every, 0, codes & 15].astype(int) + tables[every, 1, codes >> 4]).sum(axis=1)
+
+
+def drawn(seed: int, rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes, and tables of numbers up to 127."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (rows, width), np.uint8), rng.integers(0, 128, (width, 2, 16), np.uint8)
+
+
+def found(codes: np.ndarray, tables: np.ndarray, k: int, allowed: np.ndarray = ALL) -> np.ndarray:
+    out, one = np.empty(k, np.int64), np.zeros(1, np.int64)
+    scan.best(packed(codes, np.arange(len(codes))), np.array([len(codes)]), one, one, allowed, tables, out)
+    return out
+
+
+def best_of(scores: np.ndarray, k: int) -> list[int]:
+    """The best rows, of equal ones the first."""
+    return sorted(np.lexsort((np.arange(len(scores)), -scores))[:k].tolist())
+
+
+@given(st.integers(0, 9), st.integers(1, 300), st.sampled_from([2, 8, 32]), st.integers(1, 320))
+@settings(max_examples=30, deadline=None)
+def test_the_best_rows_are_found(seed: int, rows: int, width: int, k: int) -> None:
+    codes, tables = drawn(seed, rows, width)
+    rows_found = found(codes, tables, k)
+    held = min(k, rows)
+    assert sorted(rows_found[:held].tolist()) == best_of(summed(codes, tables), held)
+    assert (rows_found[held:] == -1).all()
+
+
+@pytest.mark.parametrize("k", [1, 10, 100, 3_000])
+@pytest.mark.parametrize("order", ["any", "rising", "falling", "equal"])
+def test_whatever_the_sample_says(k: int, order: str) -> None:
+    """Many rows, so that a sample of them sets a bound: also if it tells nothing of the others."""
+    codes, tables = drawn(1, 30_000, 16)
+    if order == "equal":
+        codes[:] = codes[0]
+    elif order != "any":
+        codes = codes[np.argsort(summed(codes, tables) * (1 if order == "rising" else -1), kind="stable")]
+    assert sorted(found(codes, tables, k).tolist()) == best_of(summed(codes, tables), k)
+
+
+@pytest.mark.parametrize("part", [0.9, 0.2])
+def test_a_filter_leaves_only_its_rows(part: float) -> None:
+    codes, tables = drawn(2, 30_001, 16)
+    allowed = np.random.default_rng(3).random(len(codes)) < part
+    wanted = best_of(np.where(allowed, summed(codes, tables), -1), 200)
+    assert sorted(found(codes, tables, 200, bits_of(allowed)).tolist()) == wanted
+
+
+def test_lists_are_shifted() -> None:
+    """Rows of the first and the third list, whose centroids are nearer or further."""
+    codes, tables = drawn(4, 300, 8)
+    places = np.full(5 * 64, -1)
+    places[:100], places[128:140], places[192 : 192 + 128] = np.arange(100), np.arange(100, 112), np.arange(112, 240)
+    out = np.empty(50, np.int64)
+    shifts = np.array([300, 0])
+    scan.best(packed(codes, places), np.array([100, 128]), np.array([0, 3]), shifts, ALL, tables, out)
+    scores = summed(codes, tables)
+    scores[:100] += 300
+    scores[100:112], scores[240:] = -1, -1
+    assert sorted(places[out].tolist()) == best_of(scores, 50)
+
+
+@pytest.mark.parametrize("numbers", [np.inf, 1e38, 0.0, np.nan])
+def test_tables_of_unsound_numbers_are_harmless(numbers: float) -> None:
+    tables, room = np.empty((2, 2, 16), np.uint8), np.empty((4, 16), np.float32)
+    scan.fill(np.ones(4, np.float32), np.full((4, 16, 1), numbers, np.float32), room, tables)
+    assert tables.max() <= 127
+
+
+def test_sums_of_the_widest_rows_do_not_overflow() -> None:
+    """Tables get fewer steps where there are so many that their sum would not fit into 16 bits."""
+    width = 1_024
+    tables, room = np.empty((width // 2, 2, 16), np.uint8), np.empty((width, 16), np.float32)
+    scan.fill(np.ones(width, np.float32), np.tile(np.linspace(-1, 1, 16, dtype=np.float32)[None, :, None], (width, 1, 1)), room, tables)
+    assert 60_000 < int(tables.max(axis=2).astype(int).sum()) <= 65_535
+
+
+def test_a_cpu_gets_the_widest_shuffle_it_has() -> None:
+    assert shuffle_of("x86_64-linux", "+avx2,+ssse3,-avx512bw") == ("llvm.x86.avx2.pshuf.b", 32)
+    assert shuffle_of("x86_64-linux", "+avx512bw,+avx2")[1] == 64
+    assert shuffle_of("aarch64-linux", "+neon") == ("llvm.aarch64.neon.tbl1.v16i8", 16)
+    assert shuffle_of("aarch64-linux", "+avx2") == shuffle_of("x86_64-linux", "") == ("", 16)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cpu", EVERY)
+def test_every_cpu_finds_the_same(cpu: str, tmp_path: str) -> None:
+    """In a process whose numba compiles for a lesser CPU than this one."""
+    from llvmlite.binding import get_host_cpu_features
+
+    wanted = [name[1:] for name in EVERY[cpu].split(",") if name.startswith("+")]
+    if not all(get_host_cpu_features().get(name) for name in wanted):
+        pytest.skip(f"this CPU has no {cpu}")
+    program = "import test_scan; test_scan.test_whatever_the_sample_says(100, 'any'); test_scan.test_lists_are_shifted()"
+    environment = {**os.environ, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": EVERY[cpu], "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=os.path.dirname(__file__))
