@@ -54,7 +54,7 @@ lint: $(VENV)/.installed-dev
 
 # hours on a quiet machine; 9 GB of memory
 bench: $(VENV)/.installed-dev
-	$(INSTALL) hnswlib
+	$(INSTALL) hnswlib rabitqlib scann usearch
 	for name in rescoring latency resident growth rivals first_query index_add crash faults mutations busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 # what docs/paper.md rests on, cell by cell: interrupt it when you like, run it twice side by side; days of one core from nothing

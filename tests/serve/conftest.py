@@ -24,7 +24,8 @@ def _things(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fill = [Text(f"x{i}", f"Item {i} of the list, {i % 7} by {i % 11}, is of no importance.") for i in range(FILL)]
     write_texts(home / "corpus.jsonl", [*(Text(name, text, name.title()) for name, text in THINGS.items()), *fill])
     encode_dataset(home, load_encoder("wordllama"), "wordllama")
-    AdaWidth.fit(load_dataset(home), recipe="pca").index(of_dataset(home), home / "things.index")
+    with AdaWidth.fit(load_dataset(home), recipe="pca").index(of_dataset(home), home / "things.index") as index:
+        index.compact(hybrid=True)
     return home / "things.index"
 
 

@@ -37,6 +37,7 @@ def test_answers_are_those_of_the_index_behind(client: Client, things: Path) -> 
         mine, theirs = client.search(text=asked, k=3), index.search(text=asked, k=3)
         assert [list(one) for one in mine] == [list(one) for one in theirs]
         assert [answer.query for answer in mine] == asked
+        assert client.search(text=asked, k=3, hybrid=True).ids == index.search(text=asked, k=3, hybrid=True).ids
         named = Vectors.of(rows[:2], ["q1", "q2"])
         assert [answer.query for answer in client.search(named)] == ["q1", "q2"]
         assert client.documents(["lamp"]) == index.documents(["lamp"])

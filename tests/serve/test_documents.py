@@ -26,6 +26,9 @@ def test_a_document_is_added_found_changed_and_removed(http: httpx.Client, thing
         assert index.get(str(BICYCLE["id"])).title == "Bicycle"
     changed = {**BICYCLE, "text": "A bicycle has two wheels, and this one a motor."}
     assert http.post("/v1/documents", json={"documents": [changed]}).json()["replaced"] == 1
+    unknown = http.post("/v1/search", json={"text": "rain", "filter": "colour = 'red'"})
+    assert "things.index" in unknown.json()["detail"]
+    assert str(things.parent) not in unknown.text  # where the folder lies is not told
     again = http.post("/v1/documents", json={"documents": [BICYCLE], "mode": "add"})
     assert (again.status_code, again.json()["code"]) == (409, "id_exists")
     assert http.get(place).json() == changed

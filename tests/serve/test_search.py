@@ -40,7 +40,9 @@ def test_texts_and_vectors_get_the_answers_of_an_index(http: httpx.Client, thing
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"budget": 48}, {"width": 64}, {"width": "full"}, {"policy": "certify"}, {"quality": 0.9, "offset": 2}], ids=str
+    "options",
+    [{}, {"budget": 48}, {"width": 64}, {"width": "full"}, {"policy": "certify"}, {"quality": 0.9, "offset": 2}, {"hybrid": True}],
+    ids=str,
 )
 def test_an_explained_query_gets_the_same_answer_and_every_step(http: httpx.Client, options: dict[str, Any]) -> None:
     (plain,) = found(http, text=RAIN, **options)

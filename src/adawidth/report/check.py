@@ -64,7 +64,7 @@ def _figure(findings: Sequence[Mapping[str, Any]]) -> str:
         parts.append(f'<text x="{_x(share)}" y="{height - 6}" font-size="13" text-anchor="middle" fill="var(--muted)">{share:g}</text>')
     for place, finding in enumerate(shown):
         y = ROW * place + 32
-        colour = "var(--series-6)" if finding["verdict"] == "changed" and finding["decides"] else "var(--series-2)"
+        colour = "var(--series-7)" if finding["verdict"] == "changed" and finding["decides"] else "var(--series-2)"
         name = escape(f"{finding['part']}: {finding['what']}")
         parts.append(f'<text x="{LEFT}" y="{y - 15}" font-size="14" fill="var(--ink)">{name}</text>')
         parts.append(f'<line x1="{_x(0)}" x2="{_x(1)}" y1="{y}" y2="{y}" stroke="var(--grid)"/>')

@@ -76,16 +76,17 @@ class Client(Index):
         where: str | Mapping[str, Any] | None = None,
         offset: int = 0,
         min_score: float | None = None,
+        hybrid: bool = False,
         threads: int = 1,
     ) -> Hits:
-        """As `Index.search`; `threads` are the service's own.
+        """As `Index.search`; `threads` are the service's own, and a hybrid search takes texts without vectors.
 
         >>> client.search(documents[:5], k=3, budget=48).ids[4][0]
         4
         """
         options = {
             "policy": policy, "budget": budget, "quality": quality, "width": width, "start": start, "shortlist": shortlist,
-            "task": task, "where": where, "offset": offset, "min_score": min_score,
+            "task": task, "where": where, "offset": offset, "min_score": min_score, "hybrid": hybrid,
         }  # fmt: skip
         return self._ask(wire.search(queries, k, text, options))
 
@@ -173,7 +174,7 @@ class Client(Index):
         """
         return False
 
-    def compact(self) -> bool:
+    def compact(self, *, hybrid: bool = False) -> bool:
         """Refused: run `adawidth compact` where the folder is.
 
         >>> client.compact()

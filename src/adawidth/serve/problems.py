@@ -98,14 +98,16 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Problem)
     async def _problem(request: Request, error: Problem) -> Response:
-        return response(error.code, error.detail, _openai(request, error.detail, error.code) | error.more, error.headers)
+        detail = _without_path(request, error.detail)
+        return response(error.code, detail, _openai(request, detail, error.code) | error.more, error.headers)
 
     @app.exception_handler(AdaWidthError)
     async def _known(request: Request, error: AdaWidthError) -> Response:
         code = code_of(error)
         if TITLES[code][0] >= 500:
             log.error("%s", error, extra={"code": code})
-        return response(code, str(error), _openai(request, str(error), code))
+        detail = _without_path(request, str(error))
+        return response(code, detail, _openai(request, detail, code))
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(request: Request, error: RequestValidationError) -> Response:
@@ -122,6 +124,12 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def _unknown(request: Request, error: Exception) -> Response:
         return response("internal_error", "the service's log says what went wrong")
+
+
+def _without_path(request: Request, detail: str) -> str:
+    """What went wrong, with the index by its name alone: where it lies is nobody's business."""
+    path = request.app.state.service.index.path
+    return detail if path is None else detail.replace(str(path), path.name).replace(str(path.resolve()), path.name)
 
 
 def _methods(request: Request) -> str:

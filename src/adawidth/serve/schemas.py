@@ -48,6 +48,7 @@ class SearchRequest(Asked):
     fields: list[Literal["title", "text", "metadata"]] = Field(
         ["title", "text", "metadata"], description="What to tell of each document besides id and score."
     )
+    hybrid: bool = Field(False, description="Fuse the answer with that of BM25 over titles and texts; needs text.")
     explain: bool = Field(False, description="Tell how each query was answered; slower.")
 
 

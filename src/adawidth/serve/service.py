@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,6 +62,7 @@ class Part(NamedTuple):
     vectors: F32
     since: float  # when it arrived
     encoded: float = 0.0  # seconds that its texts took
+    texts: Sequence[str] | None = None
 
 
 class Service:
@@ -89,7 +90,7 @@ class Service:
 
     async def search(self, vectors: F32, names: Sequence[str] | None, options: Options, explain: bool, encoded: float = 0.0) -> Searched:
         """Answers to queries of unit length; those of several requests with the same options are found by one scan."""
-        part = Part(vectors, time.perf_counter(), encoded)
+        part = Part(vectors, time.perf_counter(), encoded, names)
         found = await (self.read(self._explain, part, options) if explain else self._searches.ask(options, part))
         for place, result in enumerate(found.results):
             result["query"] = place if names is None else names[place]
@@ -174,7 +175,7 @@ class Service:
         assert isinstance(options, Options)
         began, asked = time.perf_counter(), options.to_dict()
         vectors = parts[0].vectors if len(parts) == 1 else np.concatenate([part.vectors for part in parts])
-        hits = self.index.search(vectors, **asked)
+        hits = self.index.search(vectors, **asked, **_words(asked, parts))
         spent = time.perf_counter() - began
         results, answers = rendered(hits, options.fields), []
         before: list[tuple[float, float]] = []
@@ -188,11 +189,17 @@ class Service:
     def _explain(self, part: Part, options: Options) -> Searched:
         """Answers to one request, with how they came about."""
         began, asked = time.perf_counter(), options.to_dict()
-        hits, trace = explained(self.index, part.vectors, **asked)
+        hits, trace = explained(self.index, part.vectors, **asked, **_words(asked, [part]))
         waited, spent = began - part.since, time.perf_counter() - began
         results = [{**one, "explain": trace.to_json(place)} for place, one in enumerate(rendered(hits, options.fields))]
         self.stats.searched(hits, asked, [(part.encoded, waited)] * len(hits), {"search": spent, **trace.seconds()}, trace)
         return Searched(results, {"wait": waited, "search": spent})
+
+
+def _words(asked: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
+    """The texts of a hybrid search, beside their vectors."""
+    known = [part.texts for part in parts if part.texts is not None]
+    return {"text": [text for texts in known for text in texts]} if asked.get("hybrid") and known else {}
 
 
 def _feedback_file(index: Index, settings: Settings) -> Path | None:

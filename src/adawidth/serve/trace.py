@@ -159,32 +159,32 @@ class TracedView(Backend):
     """A backend that searches as another does, and notes how."""
 
     def __init__(self, view: Backend, trace: Trace) -> None:
-        self._view, self._trace = view, trace
+        self.view, self._trace = view, trace
         self.start = view.start
 
     def __len__(self) -> int:
-        return len(self._view)
+        return len(self.view)
 
     @property
     def width(self) -> int:
-        return self._view.width
+        return self.view.width
 
     @property
     def fingerprint(self) -> str:
-        return self._view.fingerprint
+        return self.view.fingerprint
 
     def most(self, k: int) -> int:
-        return self._view.most(k)
+        return self.view.most(k)
 
     def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
-        return self._view.search(queries, width, k, own)
+        return self.view.search(queries, width, k, own)
 
     def answer(self, queries: Rotated, policy: Policy, k: int, shortlist: int) -> Hits:
         trace = self._trace
-        trace.documents, trace.width, trace.policy, trace.start = len(self._view), self._view.width, policy.name, policy.start
+        trace.documents, trace.width, trace.policy, trace.start = len(self.view), self.view.width, policy.name, policy.start
         trace.k = k
         trace.began = time.perf_counter()
-        hits = self._view.answer(queries, Traced(policy, trace), k, shortlist)
+        hits = self.view.answer(queries, Traced(policy, trace), k, shortlist)
         trace.ended = time.perf_counter()
         return hits
 
@@ -198,6 +198,10 @@ class TracedStore(Store):
 
     def where(self, condition: str | Mapping[str, Any]) -> Backend:
         return TracedView(self._store.where(condition), self._trace)
+
+    def lexical(self, view: Backend, texts: Sequence[str], k: int) -> Rows:
+        assert isinstance(view, TracedView)
+        return self._store.lexical(view.view, texts, k)
 
     def __contains__(self, identifier: object) -> bool:
         return identifier in self._store

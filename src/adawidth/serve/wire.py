@@ -63,6 +63,7 @@ class SearchOptions(TypedDict, total=False):
     where: str | Mapping[str, Any] | None
     offset: int
     min_score: float | None
+    hybrid: bool
 
 
 class Known(Documents):

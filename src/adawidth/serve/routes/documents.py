@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Response
 
 from ...data import Document
 from ...errors import DataError
+from ...formats import Text
 from ...model import Index
 from ...types import Id
 from ..problems import Problem
@@ -147,7 +148,7 @@ async def _vectors(given: list[GivenDocument], service: Service) -> Any:
                 raise Problem("invalid_data", f"document {one.id!r}: its vector is {found.size} wide, the index {width}")
             values[place] = found.reshape(width)
     if without:
-        values[without], _ = await service.encode([given[place].text for place in without], "document")
+        values[without], _ = await service.encode([Text("", given[place].text, given[place].title).whole for place in without], "document")
     return values
 
 

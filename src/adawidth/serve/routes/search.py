@@ -14,7 +14,7 @@ from .shared import Serving, answer, at_most, numbers, problems
 
 router = APIRouter(tags=["search"])
 
-OPTIONS = ("k", "policy", "budget", "quality", "width", "start", "shortlist", "task", "offset", "min_score")
+OPTIONS = ("k", "policy", "budget", "quality", "width", "start", "shortlist", "task", "offset", "min_score", "hybrid")
 FIELDS = ("title", "text", "metadata")
 EXPLAINED = 32  # queries of a request
 
@@ -41,6 +41,8 @@ def _check(asked: SearchRequest, texts: list[str] | None, service: Service) -> N
     settings = service.settings
     if (texts is None) == (asked.vector is None):
         raise Problem("invalid_option", "give either text or vector")
+    if asked.hybrid and texts is None:
+        raise Problem("invalid_option", "hybrid search needs the words of the queries: give text")
     at_most("k", asked.k, settings.largest_k)
     at_most("shortlist", asked.shortlist, settings.largest_shortlist)
     at_most("offset", asked.offset, settings.largest_shortlist)
