@@ -53,9 +53,11 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
 # hours on a quiet machine; 9 GB of memory
-bench: $(VENV)/.installed-dev
+bench: $(VENV)/.installed-engines
 	$(INSTALL) hnswlib rabitqlib scann usearch
 	for name in rescoring latency resident growth rivals first_query index_add crash faults mutations busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
+	$(ONE_THREAD) $(BIN)/python benchmarks/engines.py $(DATASETS)/clues --encoder ada002
+	$(ONE_THREAD) $(BIN)/python benchmarks/ray_workers.py
 
 # what docs/paper.md rests on, cell by cell: interrupt it when you like, run it twice side by side; days of one core from nothing
 DATASETS ?= ../shared/datasets
