@@ -47,10 +47,10 @@ def measure(model: AdaWidth, rows: np.ndarray, queries: np.ndarray, storage: str
     }
 
 
-def compared(model: AdaWidth, vectors: synthetic.Vectors, home: Path) -> list[dict[str, object]]:
+def compared(model: AdaWidth, vectors: synthetic.Vectors, storages: list[str], home: Path) -> dict[str, dict[str, object]]:
     """Every storage at every size: foretold, measured, and the ratio."""
-    found = []
-    for storage in STORAGES:
+    found = {}
+    for storage in storages:
         table = bench()
         least = measure(model, vectors.documents[:FEW], vectors.queries, storage, home)["held_bytes"]
         for size in SIZES:
@@ -62,19 +62,21 @@ def compared(model: AdaWidth, vectors: synthetic.Vectors, home: Path) -> list[di
                 foretold = getattr(option, name) - (FEW * option.bytes_per_document if name == "memory_bytes" else 0)
                 row[name] = {"plan": round(foretold, 3), "measured": round(value, 3), "ratio": round(foretold / value, 2)}
             print(json.dumps(row), flush=True)
-            found.append(row)
+            found[f"{storage}/{size}"] = row
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--storages", nargs="+", default=list(STORAGES))
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     vectors = synthetic.make(SIZES[-1], WIDTH, QUERIES)
     model = fitted(vectors)
     with tempfile.TemporaryDirectory() as name:
         np.save(Path(name) / "queries.npy", vectors.queries[:20])
-        cells = compared(model, vectors, Path(name))
+        found = compared(model, vectors, options.storages, Path(name))
+    cells = (json.loads(options.out.read_text())["cells"] if options.out.exists() else {}) | found
     result = {"command": "python benchmarks/plan.py", "width": WIDTH, "machine": machine(), "cells": cells}
     options.out.write_text(json.dumps(result, indent=1) + "\n")
 
