@@ -33,11 +33,11 @@ def measure(data: Dataset) -> dict[str, dict[str, dict[str, float]]]:
     found = {}
     for way, (width, bits) in WAYS.items():
         codes = FourBit.build(unit(documents[:, :width]), seed=0, bits=bits)
-        found[way] = codes.search(unit(queries[:, :width]), max(SHORTLISTS))
+        found[way] = {n: codes.search(unit(queries[:, :width]), n) for n in SHORTLISTS}
     out: dict[str, dict[str, dict[str, float]]] = {}
     for target in sorted({*(m for m in TARGETS if m < rotation.width), rotation.width}):
         truth = faiss.knn(unit(queries[:, :target]), unit(documents[:, :target]), K, metric=faiss.METRIC_INNER_PRODUCT)[1]
-        out[str(target)] = {way: {str(n): recall(rows[:, :n], truth) for n in SHORTLISTS} for way, rows in found.items()}
+        out[str(target)] = {way: {str(n): recall(rows, truth) for n, rows in by_size.items()} for way, by_size in found.items()}
     return out
 
 

@@ -1,6 +1,6 @@
 """The adaptive search over engines against each engine's own full-width search, at equal recall, in turns.
 
-    python benchmarks/engines.py DATASET --encoder NAME --start 128 [--engines pgvector qdrant-edge lancedb milvus]
+    python benchmarks/engines.py DATASET --encoder NAME --start 128 [--documents 30000] [--engines pgvector qdrant-edge lancedb milvus]
 
 Both sides have their knobs set on other queries than those timed: ours the shortlist, the engine's own the effort of its search. Recall is
 of the exact full-width top 10. Times are wall clock of whole answers, one query at a time, with client and engine on one machine. Loads are
@@ -14,6 +14,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from adawidth.model.collections import connect, layout_of, push
 from rival_engines import RIVALS, Rival
 
 K, WANTED, TIMED, TUNED = 10, 0.98, 100, 100
+FITTED = 20_000  # documents that the rotation is fitted on
 SHORTLISTS = (20, 30, 50, 75, 100, 150, 200, 300, 500)
 EFFORTS = (10, 20, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800)
 RESULTS = Path(__file__).parent / "results" / "engines.json"
@@ -121,21 +123,33 @@ def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path)
     }
 
 
+def fitted(data: Dataset) -> AdaWidth:
+    """A PCA rotation, without labels, of some of the documents, its taper set on train queries."""
+    rng = np.random.default_rng(0)
+    documents = data.documents.select(np.sort(rng.permutation(len(data.documents))[:FITTED]))
+    queries = data.queries_of("train").all()
+    return AdaWidth.fit(documents, queries[rng.permutation(len(queries))[:1_000]], recipe="pca")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--encoder")
     parser.add_argument("--start", type=int, default=128)
+    parser.add_argument("--documents", type=int, help="take so many of them, at random")
     parser.add_argument("--engines", nargs="+", default=list(RIVALS), choices=list(RIVALS))
     arguments = parser.parse_args()
     data = load_dataset(arguments.dataset, arguments.encoder)
-    model = AdaWidth.fit(data, recipe="pca", labels=False)
+    if arguments.documents is not None:
+        rows = np.random.default_rng(0).permutation(len(data.documents))[: arguments.documents]
+        data = replace(data, documents=data.documents.select(np.sort(rows)))
+    model = fitted(data)
     entries = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    found = {(entry["engine"], entry["dataset"], entry["encoder"]): entry for entry in entries}
+    found = {(entry["engine"], entry["dataset"], entry["documents"]): entry for entry in entries}
     for name in arguments.engines:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             entry = measure(name, data, model, arguments.start, Path(folder))
-        found[name, entry["dataset"], entry["encoder"]] = entry
+        found[name, entry["dataset"], entry["documents"]] = entry
         print(json.dumps(entry, indent=1), flush=True)
         RESULTS.write_text(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
 

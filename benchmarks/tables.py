@@ -254,6 +254,29 @@ def searching() -> str:
     return "\n".join(parts)
 
 
+def real() -> str:
+    """Real vectors, against rivals."""
+    if not (found := result("real")):
+        return ""
+    parts = [f"## Real vectors\n\n`{found['command']}`: all of `index.search` on an index folder, one thread, against"]
+    parts += ["rivals over the same whole vectors. Each way has the quickest settings that kept the recall on other queries; µs a query."]
+    head = ("vectors", "wanted", "way", "recall@10", "one query", "times ours", "in batches of 256", "times ours", "bytes a document")
+    rows = []
+    for name, cell in found["cells"].items():
+        for wanted, at in cell["recalls"].items():
+            for way, kept in at["recall"].items():
+                times = [x for kind in ("single", "batch") for x in (at[kind][f"{way}_us"], at[kind].get(f"{way}_over_{at['ours']}", ""))]
+                rows.append(
+                    (f"{name}, {cell['documents']:,} × {cell['width']}", wanted, way, kept, *times, cell["bytes_per_document"][way])
+                )
+    notes = [f"{name}: {cell['note']}." for name, cell in found["cells"].items() if "note" in cell]
+    parts += ["", table(head, rows), "", *notes]
+    for shortlist in (100, 500):
+        if turns := result(f"single_query_{shortlist}"):
+            parts += ["", f"`{turns['command']}`: {turns['ratio']} of the time that it took with faiss' scan."]
+    return "\n".join(parts) + "\n"
+
+
 def encoding() -> str:
     found = result("encode")
     if found is None:
@@ -327,7 +350,7 @@ def busy() -> str:
 def main() -> None:
     head = "# Benchmarks\n\nOne script a question, results in results/*.json, tables by `python benchmarks/tables.py`, pictures by\n"
     head += "`python benchmarks/figures.py`. The machine has two cores and is shared: read ratios, not seconds.\n"
-    parts = [rotations(), tapers(), router(), query_maps(), paper(), encoding(), durability(), searching(), speed(), busy()]
+    parts = [rotations(), tapers(), router(), query_maps(), paper(), encoding(), durability(), searching(), real(), speed(), busy()]
     (HERE / "README.md").write_text("\n".join([head, *parts]).rstrip() + "\n", encoding="utf-8")
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page, Playwright
 
 KEY = "a key for tests in a browser"
+PATIENCE = 120_000  # milliseconds: the first search loads an encoder
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 QUERY = "count how often each element occurs"
 NOTE_VIOLATIONS = """
 window.violations = [];
@@ -32,6 +39,16 @@ class Watched:
         """Of the content security policy."""
         found: list[str] = self.page.evaluate("window.violations")
         return found
+
+
+def chromium() -> str | None:
+    """Where it is installed; None where it is not."""
+    return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+def launched(playwright: Playwright) -> Browser:
+    """A new browser, with a profile of its own."""
+    return playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
 
 
 def search_for(page: Page, text: str = QUERY) -> None:

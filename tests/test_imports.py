@@ -132,3 +132,24 @@ except OptionalDependencyError as error:
 def test_a_closed_form_loads_no_torch(dataset_folder: Path) -> None:
     code = f"from adawidth import AdaWidth, load_dataset\nAdaWidth.fit(load_dataset({str(dataset_folder)!r}), recipe='kyfan')"
     assert "torch" not in loaded_by(code)
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("langchain", "langchain_core", "langchain"),
+        ("llama_index", "llama_index", "llama-index"),
+        ("haystack", "haystack", "haystack"),
+        ("mteb", "mteb", "mteb"),
+        ("sklearn", "sklearn", "sklearn"),
+        ("ir_datasets", "ir_datasets", "ir"),
+    ],
+)
+def test_an_integration_without_its_library_says_what_to_install(module: str, package: str, extra: str) -> None:
+    code = f"""
+try:
+    import adawidth.integrations.{module}
+except ImportError as error:
+    print("refused:", error)
+"""
+    assert f"which is not installed: pip install 'adawidth[{extra}]'" in run_without(code, package)

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -150,3 +151,10 @@ def test_pictures_follow_the_page(page: Path) -> None:
     for link in re.findall(r"!\[[^]]*\]\(([^)\s]+figures/[^)\s]+\.svg)\)", page.read_text(encoding="utf-8")):
         file = ROOT / HOSTED.sub(r"\1", link) if "://" in link else page.parent / link
         assert "prefers-color-scheme:dark" in file.read_text(encoding="utf-8"), link
+
+
+def test_the_figures_of_hybrid_search_are_those_measured() -> None:
+    benchmark, page = run_path(str(ROOT / "benchmarks" / "hybrid.py")), ROOT / "docs" / "hybrid.md"
+    text, result = page.read_text(encoding="utf-8"), json.loads(benchmark["RESULTS"].read_text(encoding="utf-8"))
+    assert {cell["dataset"] for cell in result["cells"]} == set(benchmark["COLLECTIONS"])
+    assert benchmark["written"](text, result) == text, "run python benchmarks/hybrid.py"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .formats import load_dataset
     from .hits import Answer, Hit, Hits
     from .model import AdaWidth, Index, connect, open_index
+    from .planning import plan
     from .rotation import Rotation
     from .serve.async_client import AsyncClient
     from .serve.client import Client
@@ -41,6 +42,7 @@ __all__ = [
     "evaluate",
     "load_dataset",
     "open_index",
+    "plan",
 ]
 
 _HOME = {
@@ -65,6 +67,7 @@ _HOME = {
     "evaluate": "evaluation",
     "load_dataset": "formats",
     "open_index": "model",
+    "plan": "planning",
 }  # public name -> module, imported on first use
 
 

@@ -180,7 +180,11 @@ class Hits(Sequence[Answer]):
         return {str(name): {document: float(score) for document, score in found} for name, found in zip(names, self.ranked(), strict=True)}
 
     def ranked(self) -> Iterator[Iterator[tuple[str, np.float32]]]:
-        """The documents of each answer, best first, with scores that keep them so wherever ties are broken as trec_eval does."""
+        """The documents of each answer, best first, with scores that keep them so wherever ties are broken as trec_eval does.
+
+        >>> [[name for name, score in found] for found in hits.ranked()]
+        [['c', 'a']]
+        """
         for documents, rows, scores in zip(self.ids, self.rows, self.scores, strict=True):
             yield _lowered(map(str, documents), scores[rows >= 0])
 

@@ -17,7 +17,7 @@ class Advance(Protocol):
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Advance]:
     """A bar with `total` steps: `with progress("fitting", 100) as advance: advance()`."""
-    if not sys.stderr.isatty():
+    if not total or not sys.stderr.isatty():
         yield lambda steps=1, note="": None
         return
     from rich.console import Console

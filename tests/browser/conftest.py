@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,31 +11,23 @@ import pytest
 
 from adawidth import AdaWidth, Dataset, Index, open_index
 from adawidth.cli.demo_serve import index_docstrings
-from browser_page import KEY, Watched, search_for
+from browser_page import KEY, PATIENCE, Watched, chromium, launched, search_for
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from adawidth.serve.run import Running
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-PATIENCE = 120_000  # milliseconds: the first search loads an encoder
-
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if path is None:
+    if chromium() is None:
         pytest.skip("there is no Chromium, and only root can install one: apt-get install chromium")
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield launched(playwright)
 
 
 @pytest.fixture(scope="session")

@@ -15,12 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from adawidth import AdaWidth, Dataset
-from adawidth.batch import Rotate, mine, push, rotate, second_moment, shards_of
+from adawidth import AdaWidth, Dataset, load_dataset
+from adawidth.batch import Rotate, encode, evaluate, fit, mine, push, rotate, second_moment, shards_of
 from adawidth.batch.parts import write_parts
+from adawidth.cli.app import app
 from adawidth.data import Vectors
-from adawidth.errors import DataError
+from adawidth.encoders import encode_dataset, load_encoder
+from adawidth.errors import DataError, OptionError
+from adawidth.evaluation import evaluate as evaluate_here
 from adawidth.model.collections import connect
 
 pytestmark = pytest.mark.engines
@@ -90,6 +94,76 @@ def test_moments_and_mining_are_those_of_one_process(collection: Dataset, folder
     here, there = mine(shards, queries, 30), mine(shards, queries, 30, on="local")
     assert np.array_equal(here[0], there[0])
     assert np.abs(here[1] - there[1]).max() < 1e-6
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory, collection: Dataset) -> Path:
+    """The collection as a folder with vectors, labels and texts."""
+    folder = tmp_path_factory.mktemp("dataset") / "made"
+    home = folder / "embeddings" / "made"
+    home.mkdir(parents=True)
+    (folder / "qrels").mkdir()
+    for side, vectors in (("corpus", collection.documents), ("queries", collection.queries)):
+        np.save(home / f"{side}.npy", vectors.all())
+        (home / f"{side}.ids").write_text("".join(f"{name}\n" for name in vectors.ids))
+        lines = [json.dumps({"_id": name, "title": "", "text": f"words of {name}, the {row}th"}) for row, name in enumerate(vectors.ids)]
+        (folder / f"{side}.jsonl").write_text("\n".join(lines) + "\n")
+    for split, rows in (("train", range(0, 20)), ("dev", range(20, 30)), ("test", range(30, 40))):
+        pairs = [f"{collection.queries.ids[row]}\t{collection.documents.ids[row]}\t1" for row in rows]
+        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *pairs]) + "\n")
+    return folder
+
+
+def test_an_evaluation_by_shards_is_that_of_one_machine(dataset: Path, model: AdaWidth) -> None:
+    data = load_dataset(dataset)
+    shards = shards_of(data.documents.name, size=100)
+    assert len(shards) == 5
+    there = evaluate(model, data, shards, widths=[16, 32, "full"], on="local")
+    here = evaluate_here(model, data, widths=[16, 32, "full"])
+    assert there.to_json() == here.to_json()
+    for width in (16, 32, "full", "frozen"):
+        assert there[width].hits.ids == here[width].hits.ids
+        assert np.abs(there[width].hits.scores - here[width].hits.scores).max() < 1e-5
+    with pytest.raises(OptionError, match="there is no width 'auto'"):
+        evaluate(model, data, shards, widths=["auto"], on="local")
+
+
+def test_a_fit_by_shards_has_the_rotation_of_one_machine(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load_dataset(dataset)
+    shards = shards_of(data.documents.name, size=100)
+    here, there = AdaWidth.fit(data, recipe="pca", labels=False), fit(data, shards, on="local")
+    assert np.abs(np.abs(there.rotation.matrix) - np.abs(here.rotation.matrix)).max() < 1e-4
+    assert there.policies.taper.target == here.policies.taper.target
+    hits = there.index(data.documents).search(data.documents.read(slice(0, 5)), k=1)
+    assert [answer[0].id for answer in hits] == list(data.documents.ids[:5])
+    monkeypatch.setattr(sys.modules["adawidth.batch.fit"], "room", lambda width: 200)
+    some = fit(data, shards, on="local")
+    assert some.record.pool == 200
+    assert np.array_equal(some.rotation.matrix, there.rotation.matrix)
+    with pytest.raises(OptionError, match="the recipe kyfan learns from documents in memory"):
+        fit(data, shards, recipe="kyfan", on="local")
+
+
+def test_workers_encode_what_one_process_would(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wordllama", reason="needs an encoder that comes as a package")
+    encode(dataset, "wordllama", "there", on="local")
+    encode_dataset(dataset, load_encoder("wordllama"), "here")
+    for side in ("corpus", "queries"):
+        pair = [(dataset / "embeddings" / name / f"{side}.npy").read_bytes() for name in ("here", "there")]
+        assert pair[0] == pair[1]
+    assert not list((dataset / "embeddings").glob(".*"))
+
+
+def test_the_commands_on_ray(dataset: Path, tmp_path: Path) -> None:
+    run = CliRunner()
+    made = run.invoke(app, ["fit", str(dataset), "--encoder", "made", "--out", str(tmp_path / "model"), "--on", "local"])
+    assert made.exit_code == 0, made.output
+    said = run.invoke(app, ["evaluate", str(tmp_path / "model"), str(dataset), "--widths", "32", "--on", "local", "--json"])
+    assert said.exit_code == 0, said.output
+    assert [entry["width"] for entry in json.loads(said.stdout)["results"]] == [32, "frozen"]
+    wrong = run.invoke(app, ["evaluate", str(tmp_path / "model"), str(dataset), "--policy", "taper", "--on", "local"])
+    assert wrong.exit_code == 1
+    assert "--on goes with" in wrong.output
 
 
 def test_bad_rows_are_named_through_ray(model: AdaWidth, tmp_path: Path) -> None:

@@ -163,6 +163,15 @@ def test_an_address_with_a_secret_is_refused_and_not_repeated(base: str, monkeyp
     assert "hunter2" not in str(caught.value)
 
 
+def test_without_an_address_it_is_openai_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(OptionError, match=r"set OPENAI_API_KEY to your key for https://api\.openai\.com/v1, or OPENAI_BASE_URL to another"):
+        load_encoder("openai:m")
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    assert endpoint._base() == "https://api.openai.com/v1"
+
+
 @pytest.mark.parametrize("key", ["hunter2\nX-Evil: 1", "hunter2…"])
 def test_a_key_that_is_none_is_refused_and_not_repeated(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")

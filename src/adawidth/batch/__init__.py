@@ -2,9 +2,12 @@
 Nothing here is imported by what lies below; pyarrow and Ray load on use."""
 
 from .arrow import Rotate
+from .encode import encode
+from .evaluate import evaluate
+from .fit import fit
 from .moments import find, gather, mine, second_moment
 from .push import push
 from .rotate import rotate
 from .shards import Shard, shards_of
 
-__all__ = ["Rotate", "Shard", "find", "gather", "mine", "push", "rotate", "second_moment", "shards_of"]
+__all__ = ["Rotate", "Shard", "encode", "evaluate", "find", "fit", "gather", "mine", "push", "rotate", "second_moment", "shards_of"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from ..errors import OptionError
-from .options import AsJson, EncoderModel, IdColumn, TextColumn, TitleColumn
+from .options import AsJson, EncoderModel, IdColumn, On, TextColumn, TitleColumn
 from .output import emit, say
 
 
@@ -51,6 +51,7 @@ def encode(
         str | None, typer.Option("--device", metavar="NAME", help="cpu, cuda or mps.  [default: the fastest there is]")
     ] = None,
     trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code", help="Run code that the model brings.")] = False,
+    on: On = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite vectors of this name, and --out, if AdaWidth wrote them.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -65,20 +66,25 @@ def encode(
     _check(source, out, named=columns != Columns(), further=bool(queries or collection))
     folder = out or source
     refuse_existing_vectors(folder, name, dtype, force)
-    loaded = load_encoder(
-        model,
-        instruction=instruction or INSTRUCTIONS.get(collection or folder.resolve().name.lower()),
-        query_prompt=query_prompt,
-        document_prompt=document_prompt,
-        device=device,
-        batch=batch,
-        trust_remote_code=trust_remote_code,
-    )
+    options: dict[str, Any] = {
+        "instruction": instruction or INSTRUCTIONS.get(collection or folder.resolve().name.lower()),
+        "query_prompt": query_prompt,
+        "document_prompt": document_prompt,
+        "device": device,
+        "batch": batch,
+        "trust_remote_code": trust_remote_code,
+    }
+    loaded = load_encoder(model, **options) if on is None else None
     if collection is not None:
         prepare_collection(collection, Published(source, questions or (), images, seed=seed), cast(Path, out), force=force)
     elif out is not None:
         gather_texts(out, source, queries, columns, force=force)
-    made: dict[str, Any] = encode_dataset(folder, loaded, name, dtype=cast(Dtype, dtype), force=force)
+    if loaded is not None:
+        made: dict[str, Any] = encode_dataset(folder, loaded, name, dtype=cast(Dtype, dtype), force=force)
+    else:
+        from ..batch import encode as encode_on
+
+        made = encode_on(folder, model, name, options=options, dtype=cast(Dtype, dtype), force=force, on=on)
     if as_json:
         emit({"dataset": str(folder), "as": name, **made})
         return

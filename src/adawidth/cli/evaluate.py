@@ -17,6 +17,7 @@ from .options import (
     EngineUrl,
     ModelEncoder,
     ModelPath,
+    On,
     Policy,
     Quality,
     SkipUnknown,
@@ -64,6 +65,7 @@ def evaluate(
     engine: EngineUrl = None,
     collection: Collection = "adawidth",
     skip_unknown: SkipUnknown = False,
+    on: On = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what each width keeps and costs on a split's queries."""
@@ -95,7 +97,15 @@ def evaluate(
         "shortlist": shortlist,
         "task": task,
     }
-    if engine is None:
+    if on is not None:
+        from ..batch import evaluate as evaluated_on
+        from ..batch import shards_of
+
+        if engine is not None or transductive or online or protocol != "exhaustive" or (policy, budget, quality, start) != (None,) * 4:
+            raise OptionError("shards rank every document at fixed widths: --on goes with --split, --widths, --measures and --task alone")
+        few = {name: common[name] for name in ("split", "widths", "measures", "task")}
+        result = evaluated_on(fitted, data, shards_of(data.documents.name), on=on, **few)
+    elif engine is None:
         result = evaluated(fitted, data, protocol=cast(Protocol, protocol), transductive=transductive, online=online, **common)
     elif transductive or online or protocol != "exhaustive":
         raise OptionError("an engine answers by its own index: --protocol, --transductive and --online are for the model alone")

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import OptionError, need
 from ..types import Recipe
-from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, SkipUnknown, labels_of
+from .options import AsJson, DatasetPath, Encoder, Force, NoLabels, On, SkipUnknown, labels_of
 from .output import emit, say
 
 
@@ -33,6 +33,7 @@ def fit(
     query_map: Annotated[bool, typer.Option("--query-map", help="Train a query map on the labels too, as `refit` does.")] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same model.")] = 0,
     skip_unknown: SkipUnknown = False,
+    on: On = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -48,17 +49,25 @@ def fit(
 
     refuse_out(out, MODEL, force=force, inputs=[dataset])
     data = load_dataset(dataset, encoder, skip_unknown=skip_unknown)
-    if query_map or recipe == "paper" or (recipe == "auto" and len(data.queries)):
-        need("torch")
-    model = AdaWidth.fit(
-        data,
-        recipe=recipe,
-        labels=labels_of(no_labels),
-        reflections=reflections,
-        widths=_numbers(widths, data.documents.width),
-        query_map=query_map,
-        seed=seed,
-    )
+    if on is not None:
+        from ..batch import fit as fit_on
+        from ..batch import shards_of
+
+        if query_map or reflections is not None or widths is not None:
+            raise OptionError("--query-map, --reflections and --widths are for learned rotations: with --on, the recipe is pca or identity")
+        model = fit_on(data, shards_of(data.documents.name), recipe="pca" if recipe == "auto" else recipe, seed=seed, on=on)
+    else:
+        if query_map or recipe == "paper" or (recipe == "auto" and len(data.queries)):
+            need("torch")
+        model = AdaWidth.fit(
+            data,
+            recipe=recipe,
+            labels=labels_of(no_labels),
+            reflections=reflections,
+            widths=_numbers(widths, data.documents.width),
+            query_map=query_map,
+            seed=seed,
+        )
     model.save(out, force=force)
     facts = model_facts(model)
     if as_json:

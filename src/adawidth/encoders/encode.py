@@ -40,7 +40,7 @@ def encode_dataset(path: StrPath, encoder: Encoder, name: str, *, dtype: Dtype =
     if "corpus" not in files:
         raise DataError(f"{folder}: there is no corpus.jsonl in it: give a dataset folder with texts")
     home = refuse_existing_vectors(folder, name, dtype, force)
-    kept = home.with_name(f".{name}.parts")
+    kept = parts_folder(home)
     ids = {side: _ids(file) for side, file in files.items()}
     parts: dict[str, list[Path]] = {}
     for side, file in files.items():
@@ -97,25 +97,37 @@ def encode_sorted(encoder: Encoder, texts: Sequence[Text], role: Role, advance: 
     return vectors
 
 
+def parts_folder(home: Path) -> Path:
+    """Where the parts of an encoding lie until they are joined."""
+    return home.with_name(f".{home.name}.parts")
+
+
 def _encode_parts(file: Path, folder: Path, encoder: Encoder, role: Role, dtype: np.dtype[Any], advance: Advance) -> Iterator[Path]:
     """The files of all parts, in order; those that are there already are not encoded again."""
-    folder.mkdir(parents=True, exist_ok=True)
     texts = read_texts(file)
     while part := list(islice(texts, PART)):
-        target = folder / f"{_key(part, encoder, role, dtype)}.npy"
-        if target.is_file():
+        yield encode_part(part, file, folder, encoder, role, dtype, advance)
+
+
+def encode_part(
+    part: Sequence[Text], file: Path, folder: Path, encoder: Encoder, role: Role, dtype: np.dtype[Any], advance: Advance | None = None
+) -> Path:
+    """The file of one part, encoded unless it is there; `file` is where its texts come from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{_key(part, encoder, role, dtype)}.npy"
+    if target.is_file():
+        if advance is not None:
             advance(len(part))
-        else:
-            vectors = encode_sorted(encoder, part, role, advance).astype(dtype)
-            wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-            if len(wrong):
-                raise DataError(
-                    f"{file}: the vector of {part[wrong[0]].id!r} is not finite; {len(wrong)} of {len(part)} are not: "
-                    "try dtype float32 (--dtype)"
-                )
-            with atomic_file(target) as out:
-                np.save(out, vectors, allow_pickle=False)
-        yield target
+        return target
+    vectors = encode_sorted(encoder, part, role, advance).astype(dtype)
+    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(wrong):
+        raise DataError(
+            f"{file}: the vector of {part[wrong[0]].id!r} is not finite; {len(wrong)} of {len(part)} are not: try dtype float32 (--dtype)"
+        )
+    with atomic_file(target) as out:
+        np.save(out, vectors, allow_pickle=False)
+    return target
 
 
 def _key(part: Sequence[Text], encoder: Encoder, role: Role, dtype: np.dtype[Any]) -> str:

@@ -42,23 +42,32 @@ SCHEMA = """CREATE TABLE {table} (
 CREATE TABLE {about} (part integer PRIMARY KEY, layout text, model bytea);"""
 INDEX = """CREATE INDEX IF NOT EXISTS {index} ON {table} USING hnsw ((subvector(v, 1, {start})::halfvec({start})) halfvec_cosine_ops)
   WITH (m = 16, ef_construction = 100);"""
-NEAREST = """SELECT q.place, d.id, 1 - d.distance, d.norms
-FROM unnest(%(places)s::int[], %(queries)s::text[]) AS q(place, v)
-CROSS JOIN LATERAL (
-  SELECT id, norms, subvector(v, 1, {start})::halfvec({start}) <=> q.v::halfvec({start}) AS distance
+# queries are parsed once, before the join, not once for every row
+NEAREST = """WITH q AS MATERIALIZED (
+  SELECT place, text::halfvec({start}) AS v FROM unnest(%(places)s::int[], %(queries)s::text[]) AS given(place, text)
+)
+SELECT q.place, d.id, 1 - d.distance, d.norms
+FROM q CROSS JOIN LATERAL (
+  SELECT id, norms, subvector(v, 1, {start})::halfvec({start}) <=> q.v AS distance
   FROM {table} WHERE {condition} ORDER BY distance LIMIT %(k)s
 ) AS d;"""
-SCORES = """SELECT a.place, a.rank, 1 - (subvector(d.v, 1, {width})::halfvec({width})::vector({width}) <=> q.v::vector({width}))
+SCORES = """WITH q AS MATERIALIZED (
+  SELECT place, text::vector({width}) AS v FROM unnest(%(which)s::int[], %(queries)s::text[]) AS given(place, text)
+)
+SELECT a.place, a.rank, 1 - (subvector(d.v, 1, {width})::halfvec({width})::vector({width}) <=> q.v)
 FROM unnest(%(places)s::int[], %(ranks)s::int[], %(ids)s::text[]) AS a(place, rank, id)
-JOIN unnest(%(which)s::int[], %(queries)s::text[]) AS q(place, v) ON q.place = a.place
+JOIN q ON q.place = a.place
 JOIN {table} AS d ON d.id = a.id;"""
-WIDENED = """SELECT q.place, w.id, w.score
-FROM unnest(%(places)s::int[], %(prefixes)s::text[], %(queries)s::text[]) AS q(place, prefix, v)
-CROSS JOIN LATERAL (
-  SELECT d.id, 1 - (subvector(d.v, 1, {width})::halfvec({width})::vector({width}) <=> q.v::vector({width})) AS score
+WIDENED = """WITH q AS MATERIALIZED (
+  SELECT place, narrow::halfvec({start}) AS prefix, text::vector({width}) AS v
+  FROM unnest(%(places)s::int[], %(prefixes)s::text[], %(queries)s::text[]) AS given(place, narrow, text)
+)
+SELECT q.place, w.id, w.score
+FROM q CROSS JOIN LATERAL (
+  SELECT d.id, 1 - (subvector(d.v, 1, {width})::halfvec({width})::vector({width}) <=> q.v) AS score
   FROM (
     SELECT id, v FROM {table} WHERE {condition}
-    ORDER BY subvector(v, 1, {start})::halfvec({start}) <=> q.prefix::halfvec({start}) LIMIT %(shortlist)s
+    ORDER BY subvector(v, 1, {start})::halfvec({start}) <=> q.prefix LIMIT %(shortlist)s
   ) AS d ORDER BY score DESC, d.id LIMIT %(k)s
 ) AS w;"""
 HEAD, FOOT = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"  # of COPY's binary format

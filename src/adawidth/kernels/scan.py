@@ -101,7 +101,7 @@ def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tab
             if len(allowed):
                 bits &= allowed[block]
             while bits:
-                i: int = lowest(bits)  # type: ignore[call-arg]
+                i: int = lowest(bits)
                 bits &= bits - np.uint64(1)
                 keys[n] = (np.int64(scores[i]) + shift << 32) - (block * TOGETHER + i)
                 n += 1

@@ -32,6 +32,7 @@ export const compact = (value) => short.format(value);
 export const score = (value) => value.toFixed(3);
 
 export function percent(value) {
+  if (!Number.isFinite(value)) return "–";
   return value > 0 && value < 0.01 ? "under 1\u00a0%" : share.format(value).replace("%", "\u00a0%");
 }
 

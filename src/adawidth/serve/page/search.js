@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { showCompare } from "./compare.js";
-import { byId, count, decimal, duration, h, percent, refill } from "./dom.js";
+import { byId, count, decimal, duration, h, refill } from "./dom.js";
 import { named, showResults } from "./results.js";
 import { drawn, story } from "./way.js";
 
@@ -12,10 +12,11 @@ const PATIENCE = 700; // milliseconds until a search is said to take long
 
 let facts;
 let actions;
-let asked = null; // {text} or {document}, with the vector once it is known
+let asked = null; // {text}, {document} or {vector}, with the vector once it is known
 let budget = null; // null: as the index was calibrated
 let sides = null; // the answers at the start width and at full width
 let turn = 0; // of the newest query: answers to older ones are dropped
+let shown = 0; // the turn whose answer is seen
 let moving = false; // a search for a new budget is running
 let moved = false; // and another waits
 
@@ -45,11 +46,11 @@ export async function askAgain() {
 export async function ask(query) {
   const mine = ++turn;
   asked = { ...query };
-  byId("query").value = query.text ?? (facts.text ? "" : query.document);
+  byId("query").value = query.text ?? (facts.text ? "" : (query.document ?? ""));
   byId("answer").setAttribute("aria-busy", "true");
   const waiting = setTimeout(() => (byId("waiting").textContent = "Searching … The first search loads the encoder, which takes a while."), PATIENCE);
   try {
-    if (asked.text === undefined) asked.vector = (await post("/v1/vectors", { document: asked.document })).vector;
+    if (asked.document !== undefined) asked.vector = (await post("/v1/vectors", { document: asked.document })).vector;
     const answer = await search({ explain: true, ...limit() });
     clearTimeout(waiting);
     if (mine !== turn) return;
@@ -84,15 +85,19 @@ function search(options) {
 function show(answer) {
   const [result] = answer.results;
   const way = result.explain;
+  shown = turn;
   byId("problem").hidden = true;
   byId("answer").hidden = false;
-  if (budget === null) place(result.mean_width);
+  if (budget === null) {
+    place(result.mean_width);
+    byId("budget-value").textContent = count(result.mean_width);
+  }
   const like = asked.text === undefined ? `Like ${asked.name ?? asked.document}. ` : "";
   byId("results-note").textContent = `${like}${decimal(result.mean_width)} numbers per candidate · ${spent(way.seconds)}`;
   showResults(result.hits, asked, facts, actions);
   byId("way-story").textContent = story(way, result.hits.length);
   refill(byId("way"), ...drawn(way, result.hits.length));
-  byId("status").textContent = `${result.hits.length} results. ${percent(way.bytes / way.full_bytes)} of the full width was read.`;
+  byId("status").textContent = `${result.hits.length} results. ${byId("way-story").textContent}`;
 }
 
 function spent(seconds) {
@@ -103,7 +108,7 @@ function spent(seconds) {
 function fail(error) {
   byId("problem").textContent = error.message;
   byId("problem").hidden = false;
-  byId("answer").hidden = true;
+  byId("answer").hidden = shown !== turn;
 }
 
 function setUpBudget() {
@@ -131,11 +136,11 @@ function place(width) {
 
 function showBudget() {
   const automatic = budget === null;
-  byId("budget-value").textContent = automatic ? "auto" : count(budget);
+  byId("budget-value").textContent = automatic ? "" : count(budget);
   byId("budget").setAttribute("aria-valuetext", automatic ? "automatic" : `${budget} numbers per candidate`);
   byId("automatic").setAttribute("aria-pressed", String(automatic));
   byId("budget-hint").textContent = automatic
-    ? "Automatic reads what keeps 99 % of full quality. Move the slider to spend less, or more."
+    ? "Automatic reads what keeps 99 % of full quality: the slider follows the query. Move it to spend less, or more."
     : `At most ${budget} numbers per candidate, on average over queries.`;
 }
 

@@ -43,7 +43,11 @@ export function story(way, found) {
     way.steps.length > 1
       ? ` Of the best ${count(left[0])}, more was read only while a place was in doubt: ${left.map(count).join(" → ")}.`
       : ` The best ${count(found)} of them are the answer; nothing more was read.`;
-  return `${all}${thinned} That is ${bytes(way.bytes)} instead of ${bytes(way.full_bytes)}: ${percent(way.bytes / way.full_bytes)}.`;
+  const saved =
+    way.bytes < way.full_bytes
+      ? ` That is ${bytes(way.bytes)} instead of ${bytes(way.full_bytes)}: ${percent(way.bytes / way.full_bytes)}.`
+      : ` That is ${bytes(way.bytes)}; with so few documents full width would read no more.`;
+  return all + thinned + saved;
 }
 
 /** All figures of a query's way. */

@@ -1,0 +1,92 @@
+"""One worker of Ray against two: rotating Parquet, shard by shard, in turns.
+
+    python benchmarks/ray_workers.py [--rows 2000000] [--width 1024]
+
+Every run reads, rotates to full width and writes all rows, in eight shards. What a worker does is the same with one and with two. What
+two gain is bounded by the machine's cores and disk, and by what one process does alone: starting the job, and the way of results back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adawidth import AdaWidth
+from adawidth.batch import Rotate, shards_of
+from adawidth.batch.parts import write_parts
+
+RESULTS = Path(__file__).parent / "results" / "ray_workers.json"
+SHARDS = 8
+
+
+def written(folder: Path, rows: int, width: int) -> Path:
+    """Random vectors in Parquet files, one for each shard."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    count = rows // SHARDS
+    for number in range(SHARDS):
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.standard_normal(count * width, np.float32)), width)
+        ids = pa.array([str(row) for row in range(number * count, (number + 1) * count)])
+        table = pa.table({"id": ids, "vector": vectors})
+        parquet.write_table(table, folder / f"{number}.parquet", row_group_size=count, compression="none")
+    return folder
+
+
+def run(model: AdaWidth, source: Path, rows: int, out: Path, workers: int) -> float:
+    """Seconds, with Ray up and its workers warm."""
+    import ray
+
+    ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error")
+    try:
+        warm = ray.remote(lambda: __import__("adawidth.batch"))
+        ray.get([warm.remote() for _ in range(2 * workers)])
+        began = time.perf_counter()
+        write_parts(Rotate(model), shards_of(str(source), rows // SHARDS), str(out), on="local")
+        return time.perf_counter() - began
+    finally:
+        ray.shutdown()
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--width", type=int, default=1_024)
+    parser.add_argument("--turns", type=int, default=3)
+    arguments = parser.parse_args()
+    sample = np.random.default_rng(1).standard_normal((300, arguments.width)).astype(np.float32)
+    model = AdaWidth.fit(sample, recipe="pca")
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    with tempfile.TemporaryDirectory() as folder:
+        source = written(Path(folder) / "in", arguments.rows, arguments.width)
+        for _ in range(arguments.turns):
+            for workers, taken in seconds.items():
+                taken.append(round(run(model, source, arguments.rows, Path(folder) / "out", workers), 2))
+                print(workers, taken[-1], flush=True)
+    best = {workers: min(taken) for workers, taken in seconds.items()}
+    entry: dict[str, Any] = {
+        "rows": arguments.rows,
+        "width": arguments.width,
+        "cores": len(os.sched_getaffinity(0)),
+        "load_average": round(os.getloadavg()[0], 1),
+        "seconds": seconds,
+        "microseconds_per_row": {workers: round(1e6 * taken / arguments.rows, 2) for workers, taken in best.items()},
+        "speedup": round(best[1] / best[2], 2),
+    }
+    RESULTS.write_text(json.dumps(entry, indent=1) + "\n")
+    print(json.dumps(entry, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Bytes that a document takes in an index folder: in memory while it is searched, and on disk. From the formats; texts not counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..policies.base import LADDER
+
+STORAGES = ("flat", "int8", "pq4", "ivf")
+ID = 8  # characters of an id, on average
+# of each document, in memory: its place in the tie-break order (int64), its length at the target width (float32), whether it is there
+KEPT = 8 + 4 + 1
+GROWN = 16  # bytes of an inverted file beyond its codes and row numbers: faiss' lists grow by doubling (benchmarks/results/resident.json)
+# of each document, on disk beside its row and its codes: number, end of its id and place (segment), and the manifest's entry
+ENTRY = 8 + 8 + 4 + 50
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One way to store documents."""
+
+    storage: str  # flat, int8, pq4 or ivf
+    encoder_width: int
+    keep: int  # coordinates stored per document
+    start: int  # width that codes find candidates for
+    target: int  # width that searches read to
+
+    @property
+    def codes(self) -> float:
+        """Bytes of codes per document, as the codes themselves say (`Codes.bytes_per_document`)."""
+        match self.storage:
+            case "flat":
+                return 4.0 * self.start
+            case "int8":
+                return float(self.start)
+            case "pq4":
+                return float(self._packed)
+            case _:
+                return float(self._packed + 8 + 4)  # faiss holds a row number with each code; and the row's list
+
+    @property
+    def coded(self) -> int:
+        """Coordinates that the codes cover: twice the start width at two bits each, where searches read that far."""
+        wide = self.storage in ("pq4", "ivf") and min(self.target, self.keep) >= 2 * self.start
+        return 2 * self.start if wide else self.start
+
+    @property
+    def _packed(self) -> int:
+        """Bytes of 4-bit codes: one per coordinate, or one per two."""
+        return -(-self.start // 2)
+
+    @property
+    def memory(self) -> float:
+        """Bytes per document that a searching process holds. Rows stay in their file: the system keeps what was read in its cache."""
+        return self.codes + KEPT + (GROWN if self.storage == "ivf" else 0)
+
+    @property
+    def disk(self) -> float:
+        """Bytes per document of an index folder without titles, texts and metadata."""
+        norms = 1 + sum(width < self.keep for width in LADDER)
+        stored = self.codes - (8 if self.storage == "ivf" else 0)  # row numbers are not stored
+        return 2.0 * self.keep + 4.0 * norms + stored + ENTRY + ID
