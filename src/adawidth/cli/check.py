@@ -65,9 +65,9 @@ def show(result: Mapping[str, Any]) -> None:
     say(result["sentence"])
     asked = "documents stood in for queries" if result["stand_ins"] else f"{result['queries']:,} queries looked at"
     say(f"\n{result['dataset']}, {result['encoder'] or 'encoder unknown'}: {result['documents']:,} documents, {asked}\n")
-    table(["", "at the fit", "now", "95 % interval", "verdict"], [cells(finding) for finding in result["findings"]])
+    table(["", "verdict", "at the fit", "now", "95 % interval"], [cells(finding) for finding in result["findings"]])
     if result["refits"]:
         say(f"\nWhat a quick refit gives. {QUICK}\n")
-        table(["", "measure", "now", "refitted", "difference", "pays"], [refits(refit) for refit in result["refits"]])
+        table(["", "pays", "measure", "now", "refitted", "difference"], [refits(refit) for refit in result["refits"]])
     for line in lines(result["labels"]):
         say(f"\n{line}")

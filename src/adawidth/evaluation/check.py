@@ -197,7 +197,7 @@ def _most(documents: Vectors, width: int) -> float:
 
 def _taper(model: AdaWidth, now: Look, then: Profile | None) -> list[Finding]:
     """Agreement with what the taper aims at, with the full width, and the mean width."""
-    target = model.policies.choose(k=K).reach
+    target = now.target
     unlabelled = not model.policies.taper.labelled
     was = DEFAULT_QUALITY if then is None and unlabelled else None if then is None else then.kept
     mean, low, high = mean_interval([now.kept], 1_000)

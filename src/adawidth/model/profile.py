@@ -29,6 +29,7 @@ class Look:
     documents: int  # of the corpus
     stand_ins: bool  # whether documents stood in for queries
     width: int  # of the prefix whose energy was taken
+    target: int  # width that the default search reads to
     document_energy: F64  # share of the squared length in the prefix
     query_energy: F64
     scores: F64  # of the best document at full width
@@ -113,6 +114,7 @@ def look(model: AdaWidth, documents: Vectors, queries: Vectors | None = None, ow
         documents=len(documents),
         stand_ins=queries is None or not len(queries),
         width=width,
+        target=policy.reach,
         document_energy=energy(index.vectors(rows), width),
         query_energy=energy(asked, width),
         scores=np.einsum("ij,ij->i", asked, best, dtype=np.float64),

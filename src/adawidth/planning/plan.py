@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from ..errors import OptionError
 from ..model import AdaWidth
 from ..policies.base import DEFAULT_QUALITY
+from ..policies.taper import Taper
 from .memory import STORAGES, Shape
 from .table import Table, load
 
@@ -137,8 +140,9 @@ def _widths(model: AdaWidth) -> tuple[int, int, float]:
     """Start width, target width and the mean width that default searches read, by the model's card."""
     policy, taper = model.policies.choose(k=K), model.policies.taper
     curve = next((c for c in taper.curves[taper.starts.index(policy.start)] if c.k >= K), taper.curves[0][-1])
-    point = curve.keeping(DEFAULT_QUALITY)
-    return policy.start, policy.reach, float(curve.widths[-1]) if point is None else point[1]
+    z = policy.z if isinstance(policy, Taper) else np.inf
+    spent = curve.widths[-1] if np.isinf(z) else np.interp(z, curve.z[:-1], curve.widths[:-1])
+    return policy.start, policy.reach, float(spent)
 
 
 def _quality(model: AdaWidth) -> dict[str, Any]:

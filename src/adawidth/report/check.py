@@ -21,10 +21,10 @@ def write_check(path: str | Path, result: Mapping[str, Any]) -> None:
     """Writes the HTML file, whole or not at all."""
     findings = result["findings"]
     body = f"<p><b>{escape(result['sentence'])}</b></p>{_figure(findings)}"
-    body += "<h2>What was looked at</h2>" + _rows(["", "at the fit", "now", "95 % interval", "verdict"], map(cells, findings))
+    body += "<h2>What was looked at</h2>" + _rows(["", "verdict", "at the fit", "now", "95 % interval"], map(cells, findings))
     if result["refits"]:
         body += f"<h2>What a quick refit gives</h2><p><small>{QUICK}</small></p>"
-        body += _rows(["", "measure", "now", "refitted", "difference", "pays"], map(refits, result["refits"]))
+        body += _rows(["", "pays", "measure", "now", "refitted", "difference"], map(refits, result["refits"]))
     body += "".join(f"<p>{escape(line)}</p>" for line in lines(result["labels"]))
     facts = f"{result['documents']:,} documents · {result['queries']:,} queries looked at"
     title = f"{result['dataset']}: does the model still fit?"
@@ -38,7 +38,7 @@ def cells(finding: Mapping[str, Any]) -> list[str]:
     then = "not recorded" if finding["then"] is None else _number(finding["then"])
     interval = "" if finding["low"] is None else f"{_number(finding['low'])} to {_number(finding['high'])}"
     verdict = finding["verdict"] + ("" if finding["decides"] or finding["verdict"] != "changed" else ", a note only")
-    return [f"{finding['part']}: {finding['what']}", then, _number(finding["now"]), interval, verdict]
+    return [f"{finding['part']}: {finding['what']}", verdict, then, _number(finding["now"]), interval]
 
 
 def refits(refit: Mapping[str, Any]) -> list[str]:
@@ -46,7 +46,7 @@ def refits(refit: Mapping[str, Any]) -> list[str]:
     widths = ("", "") if refit["mean_width"] is None else (f" at {refit['mean_width']:.0f}", f" at {refit['refitted_width']:.0f}")
     difference = f"{refit['gain']:+.3f} ({refit['low']:+.3f} to {refit['high']:+.3f})"
     figures = [f"{refit['now']:.3f}{widths[0]}", f"{refit['refitted']:.3f}{widths[1]}"]
-    return [refit["what"], refit["measure"], *figures, difference, "yes" if refit["pays"] else "no"]
+    return [refit["what"], "yes" if refit["pays"] else "no", refit["measure"], *figures, difference]
 
 
 def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

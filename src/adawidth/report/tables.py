@@ -74,12 +74,13 @@ def evaluated(evaluation: Mapping[str, Any], title: str) -> str:
     entries = evaluation["results"]
     measures = [name for name in entries[0] if "@" in name]
     count = entries[0].get("unseen", {}).get("queries", 0)
-    head = ["width", "mean width", *measures, *(f"{name} unseen" for name in measures if count), "multiply-adds"]
+    apart = measures if 0 < count < evaluation["queries"] else []  # where all are unseen, the figures are the same
+    head = ["width", "mean width", *measures, *(f"{name} unseen" for name in apart), "multiply-adds"]
     rows = []
     for entry in entries:
         name = f"{entry['width']} ({entry['policy']})" if "policy" in entry else str(entry["width"])
         figures = [f"{entry['mean_width']:.1f}", *(f"{entry[measure]:.4f}" for measure in measures)]
-        figures += [f"{entry['unseen'][measure]:.4f}" for measure in measures if count]
+        figures += [f"{entry['unseen'][measure]:.4f}" for measure in apart]
         figures.append(f"{entry['multiply_adds']:,}")
         rows.append(f"<tr><th>{escape(name)}</th>{''.join(f'<td>{figure}</td>' for figure in figures)}</tr>")
     said = f"<p><small>{count:,} of {evaluation['queries']:,} queries are {UNSEEN}.</small></p>" if count else ""
