@@ -91,7 +91,7 @@ def why_not_started(server: Any) -> str | None:
     while time.monotonic() < end:
         if process.poll() is not None:
             said = Path(server.proc_fds["stderr"].name).read_text(errors="replace").strip().splitlines()
-            return f"it ended with code {process.returncode} ({said[0][:200] if said else 'without a word'})"
+            return f"it ended with code {process.returncode} ({said[-1][:200] if said else 'without a word'})"
         try:
             with urllib.request.urlopen(health, timeout=5) as answer:
                 healthy = b"OK" in answer.read()
