@@ -25,7 +25,7 @@ test-serve: $(VENV)/.installed-dev
 
 # LangChain, LlamaIndex, Haystack, MTEB, scikit-learn, ONNX and the like, at the versions in constraints.txt
 test-integrations: $(VENV)/.installed-integrations
-	$(ONE_THREAD) $(BIN)/python -m pytest -m integrations -n 2 --dist loadfile -o asyncio_default_fixture_loop_scope=function
+	$(ONE_THREAD) $(BIN)/python -m pytest -m integrations -n 2 --dist loadfile -o asyncio_default_fixture_loop_scope=function tests/integrations tests/test_docs.py
 
 # the page of the service in Chromium, over the bundled docstrings
 test-browser: $(VENV)/.installed-browser
@@ -53,9 +53,11 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
 # hours on a quiet machine; 9 GB of memory
-bench: $(VENV)/.installed-dev
+bench: $(VENV)/.installed-engines
 	$(INSTALL) hnswlib rabitqlib scann usearch
 	for name in rescoring latency resident growth rivals first_query index_add crash faults mutations busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
+	$(ONE_THREAD) $(BIN)/python benchmarks/engines.py $(DATASETS)/clues --encoder ada002
+	$(ONE_THREAD) $(BIN)/python benchmarks/ray_workers.py
 
 # what docs/paper.md rests on, cell by cell: interrupt it when you like, run it twice side by side; days of one core from nothing
 DATASETS ?= ../shared/datasets

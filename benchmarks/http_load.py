@@ -54,10 +54,7 @@ KINDS: dict[str, Callable[[np.ndarray, int, str], Iterator[tuple[str, bytes]]]] 
         [request("/v1/search", {"vector": packed(rows[i : i + 32]), "fields": []}, key) for i in range(0, len(rows) - 31, 32)], place
     ),
     "write": writes,
-    "chroma": lambda rows, place, key: forever(
-        [request(key, {"query_embeddings": [row.tolist()], "n_results": 10, "include": ["distances"]}) for row in rows], 7 * place
-    ),
-}  # kind -> requests of one connection; of Chroma, the key is the path
+}  # kind -> requests of one connection
 
 
 async def connection(spec: dict[str, Any], kind: str, place: int, rows: np.ndarray, out: dict[str, Any]) -> None:

@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=1_024)
     parser.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
-    sample = np.random.default_rng(1).standard_normal((2_000, arguments.width)).astype(np.float32)
+    sample = np.random.default_rng(1).standard_normal((300, arguments.width)).astype(np.float32)
     model = AdaWidth.fit(sample, recipe="pca")
     seconds: dict[int, list[float]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,11 +1,10 @@
 """The service under load, from a second process on loopback:
 
-    python benchmarks/serve.py [--seconds 60] [--minutes 5] [--parts steady rates restart chroma]
+    python benchmarks/serve.py [--seconds 60] [--minutes 5] [--parts steady rates restart]
 
 steady    32 connections, two of which write: errors, lost writes, latencies, memory minute by minute
 rates     single queries against an endpoint that does nothing, 32 queries per request against the index in this process, in turns
 restart   killed with requests in flight: is every answered write there; ready again, against opening the index in a process
-chroma    125,000 documents at full width behind Chroma's server (ADAWIDTH_CHROMA: the `chroma` command of its own environment)
 """
 
 from __future__ import annotations
@@ -200,24 +199,20 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--minutes", type=int, default=5)
-    parser.add_argument("--parts", nargs="+", default=["steady", "rates", "restart", "chroma"])
+    parser.add_argument("--parts", nargs="+", default=["steady", "rates", "restart"], choices=["steady", "rates", "restart"])
     options = parser.parse_args()
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     found["machine"] = {"cpus": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as made:
         home = Path(made)
-        queries = bundled_index(home / "docstrings.index") if set(options.parts) - {"chroma"} else np.empty((0, 0))
+        queries = bundled_index(home / "docstrings.index")
         for part in options.parts:
             if part == "steady":
                 found[part] = steady(home, home / "docstrings.index", queries, options.seconds, options.minutes)
             elif part == "rates":
                 found[part] = rates(home, home / "docstrings.index", queries, options.seconds)
-            elif part == "restart":
-                found[part] = restart(home, home / "docstrings.index", queries)
             else:
-                from chroma import beside_chroma
-
-                found[part] = beside_chroma(home, options.seconds)
+                found[part] = restart(home, home / "docstrings.index", queries)
             print(part, json.dumps(found[part]), flush=True)
             RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 

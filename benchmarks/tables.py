@@ -259,9 +259,7 @@ def real() -> str:
     if not (found := result("real")):
         return ""
     parts = [f"## Real vectors\n\n`{found['command']}`: all of `index.search` on an index folder, one thread, against"]
-    parts += [
-        "rivals over the same whole vectors. Each way has the quickest settings that kept the recall on other queries; microseconds a query."
-    ]
+    parts += ["rivals over the same whole vectors. Each way has the quickest settings that kept the recall on other queries; µs a query."]
     head = ("vectors", "wanted", "way", "recall@10", "one query", "times ours", "in batches of 256", "times ours", "bytes a document")
     rows = []
     for name, cell in found["cells"].items():

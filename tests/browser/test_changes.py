@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from adawidth import Index
+from adawidth import AdaWidth, Dataset, Index
 from browser_page import KEY, QUERY, Watched, found, search_for
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def remove_first(page: Page, name: str) -> None:
 
 
 def test_what_is_added_is_found_and_what_is_removed_is_gone(page: Page) -> None:
+    from playwright.sync_api import expect
+
     add(page, "kettle", "Kettle", "A kettle boils water for tea on the stove.")
     page.click("#documents-status button")
     page.locator("#compare .card").nth(2).wait_for()
@@ -42,7 +44,7 @@ def test_what_is_added_is_found_and_what_is_removed_is_gone(page: Page) -> None:
     search_for(page, "boil water for tea")
     assert found(page)[0] == "kettle"
     remove_first(page, "kettle")
-    assert "Removed Kettle" in page.inner_text("#results-note")
+    expect(page.locator("#results-note")).to_contain_text("Removed Kettle")
     search_for(page, "boil water for tea")
     assert "kettle" not in found(page)
 
@@ -123,6 +125,22 @@ def test_a_vector_is_added_and_found(vectors_alone: Running, visit: Callable[...
     add(page, "new", "", ", ".join(str((7 * place) % 13 - 6) for place in range(64)))
     page.click("#documents-status button")
     page.locator('#results > li:first-child[data-id="new"]').wait_for()
+    assert page.locator("#results .score").first.inner_text().split()[-1] == "1.000"
+
+
+def test_an_empty_index_says_so_and_takes_its_first_document(collection: Dataset, visit: Callable[..., Watched]) -> None:
+    from adawidth.serve.run import running
+
+    index = AdaWidth.fit(collection, recipe="pca").index(collection.documents)
+    index.remove(list(index))
+    with running(index, key=KEY) as service:
+        page = visit(service.url).page
+        page.get_by_text("This index is empty.").wait_for()
+        assert page.locator("#examples").is_hidden()
+        add(page, "first", "", ", ".join(str(place % 5 + 1) for place in range(64)))
+        page.click("#documents-status button")
+        page.locator("#compare .card").nth(2).wait_for()
+        assert found(page) == ["first"]
 
 
 def test_without_a_key_nothing_can_be_changed(docstrings: Index, visit: Callable[..., Watched]) -> None:

@@ -45,7 +45,7 @@ def moved(place: Place, model: AdaWidth, **options: bool) -> moving.Moved:
 
 def best(index: Index, corpus: Corpus, rows: slice) -> list[list[str]]:
     """The ten nearest at full width: the same under every rotation."""
-    return [[hit.id for hit in answer] for answer in index.search(corpus.documents[rows][:5], k=10, width="full")]
+    return [[str(hit.id) for hit in answer] for answer in index.search(corpus.documents[rows][:5], k=10, width="full")]
 
 
 def written_in_between(monkeypatch: pytest.MonkeyPatch, write: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ A case names an entry and an argument with a value from NUMBERS or an array from
 calls. Numbers must be refused, or give a well-formed answer; arrays that are only laid out otherwise must give the same answer.
 """
 
+import base64
 import json
 import logging
 import shutil
@@ -26,6 +27,8 @@ from adawidth.baselines import learning_to_select
 from adawidth.batch import mine, shards_of
 from adawidth.formats import read_vectors, write_vectors
 from adawidth.index.repair import examine, repair
+from adawidth.integrations.export.faiss import export_faiss
+from adawidth.serve.routes.shared import numbers
 from adawidth.sufficiency import RequiredWidths, required_widths
 from adawidth.training import corpus
 from faults.watched import Case, serve
@@ -243,6 +246,29 @@ def stored(x: Any) -> Any:
     return found
 
 
+@cache
+def with_words() -> Index:
+    texts = [f"word{i % 7} word{i % 11} and others" for i in range(DOCUMENTS)]
+    return small_model().index(vectors(), HOME / "scratch" / "words.index", texts=texts, force=True)
+
+
+def found_by_words(**options: Any) -> Any:
+    with_words().compact(hybrid=True)
+    return with_words().search(text=[f"word{i} others" for i in range(6)], hybrid=True, **options)
+
+
+def exported(x: Any, **options: Any) -> Any:
+    """A faiss index that rotates, filled and searched."""
+    path = HOME / "scratch" / "exported.faiss"
+    export_faiss(small_model(), path, vectors=x, force=True, **options)
+    return faiss.read_index(str(path)).search(vectors(3, seed=9), 5)[0]
+
+
+def requested() -> Any:
+    """Vectors as a request may carry them: in base64."""
+    return numbers(base64.b64encode(vectors(4, seed=7).tobytes()).decode(), WIDTH)
+
+
 QUERIES = vectors(6, seed=9)
 ASKED = ("k", "width", "start", "shortlist", "offset", "min_score", "threads", "budget", "quality")
 FILTER = "lang = 'en' AND year < 2010"
@@ -278,6 +304,9 @@ ENTRIES: dict[str, Entry] = {
     "fit by scanning": Entry(fit_by_scanning, (), ("x",), {"x": vectors()}),
     "mine by shard": Entry(mined, ("k",), ("queries",), {"queries": QUERIES, "k": 5}),
     "search behind a faiss index": Entry(found_by_faiss, FEWER, ("queries",), dict(ASKING)),
+    "search words too": Entry(found_by_words, FEWER, ("queries",), dict(ASKING)),
+    "export to faiss": Entry(exported, ("width",), ("x",), {"x": vectors(120), "width": 32}),
+    "vectors in a request": Entry(requested),  # tests/serve has the hostile ones
     "width": Entry(widths_required, ("smallest", "chains", "seed")),
     "compare": Entry(compared, ("seeds",)),
     "write and read files": Entry(stored, (), ("x",), {"x": vectors(4, seed=7)}),

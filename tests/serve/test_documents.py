@@ -1,15 +1,20 @@
 """Documents over HTTP, and labels for refit."""
 
 import json
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
-from adawidth import open_index
+from adawidth import AdaWidth, open_index
+from adawidth.cli.app import app
 from adawidth.serve.run import Running
+from adawidth.training import refit
 from small_service import FILL, THINGS
 
 COUNT = FILL + len(THINGS)
@@ -94,3 +99,22 @@ def test_labels_are_kept_in_a_file(http: httpx.Client, things: Path) -> None:
     assert (unknown.status_code, unknown.json()["code"]) == (404, "document_not_found")
     lines = [json.loads(line) for line in things.with_name("things.index.feedback.jsonl").read_text().splitlines()]
     assert [(line.get("query", line.get("vector")), line["document"], line["grade"]) for line in lines] == labels
+
+
+def test_refit_takes_the_labels(http: httpx.Client, things: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("adawidth"), "handlers", [])
+    monkeypatch.setattr(refit, "RECIPES", tuple(replace(recipe, steps=5) for recipe in refit.RECIPES))
+    for place in range(40):
+        for query, document, grade in ((f"number {place} of the list", f"x{place}", 1), (f"number {place} of the list", "lamp", 0)):
+            assert http.post("/v1/feedback", json={"query": query, "document": document, "grade": grade}).status_code == 200
+    assert http.delete("/v1/documents/x39").status_code == 200
+    labels, made = things.with_name("things.index.feedback.jsonl"), tmp_path / "two.model"
+    command = ["refit", str(things / "model"), str(things), "--feedback", str(labels), "--out", str(made), "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.stderr
+    assert "1 labels are of documents that are not in the index any more" in done.stderr
+    (task,) = AdaWidth.load(made).tasks.values()
+    assert task.record.train_queries + task.record.dev_queries == 40
+    labels.write_text(labels.read_text() + "no label\n")
+    refused = CliRunner().invoke(app, [*command, "--force"])
+    assert (refused.exit_code, "line 81 is no label" in refused.stderr) == (1, True)

@@ -55,8 +55,9 @@ function say(error) {
 function introduce(facts) {
   document.title = `${facts.name} · AdaWidth`;
   byId("index-name").textContent = facts.name;
-  byId("about").textContent =
-    `Every one of these ${count(facts.documents)} documents is a list of ${count(facts.width)} numbers. AdaWidth compares all of them on the first ` +
+  byId("about").textContent = !facts.documents
+    ? "This index is empty. What you add below is found by the next search."
+    : `Every one of these ${count(facts.documents)} documents is a list of ${count(facts.width)} numbers. AdaWidth compares all of them on the first ` +
     `${count(facts.start_width)}, and reads on only for the few whose place is still in doubt.`;
   byId("footer-facts").textContent = `AdaWidth ${facts.version} · ${facts.encoder || "vectors"} · ${facts.storage} storage`;
 }

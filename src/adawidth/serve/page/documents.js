@@ -20,7 +20,7 @@ export function setUpDocuments(served, searching) {
     byId("add-text-label").textContent = `Vector of the encoder: ${facts.encoder_width} numbers`;
     byId("add-text").placeholder = "0.12, -0.05, …";
   }
-  byId("add-id").required = !facts.numbered;
+  byId("add-id").required = facts.numbered === false;
   byId("add").addEventListener("submit", (event) => {
     event.preventDefault();
     add();
@@ -39,7 +39,7 @@ async function add() {
   try {
     const done = await post("/v1/documents", { documents: [document] });
     facts.documents = done.documents;
-    const found = facts.text ? { text: `${title} ${given}`.trim() } : { document: id };
+    const found = facts.text ? { text: `${title} ${given}`.trim() } : { vector: document.vector, name: title || id || "what was added" };
     const find = h("button", { type: "button", click: () => look(found) }, "Find it");
     say(done.replaced ? `Replaced ${id}.` : `Added ${title || id || "it"}: ${count(done.documents)} documents now.`, find);
     byId("add").reset();

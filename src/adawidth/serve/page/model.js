@@ -12,7 +12,7 @@ export async function setUpModel(facts) {
   const fixed = Object.entries(card.fixed).map(([width, share]) => ({ width: Number(width), share }));
   const curve = card.taper.find((one) => one.k === K && one.start_width === facts.start_width) ?? card.taper[0];
   const taper = (curve?.points ?? []).map((point) => ({ width: point.mean_width, share: point.quality })).filter((point) => point.width <= card.target_width);
-  const measured = card.labels ? `${card.measure} on ${count(card.dev_queries)} labelled queries` : `top ${K} on ${count(card.dev_queries)} queries`;
+  const measured = card.labels ? `${card.measure} on ${count(card.dev_queries)} labelled queries` : `top ${K} on ${card.dev_queries ? `${count(card.dev_queries)} queries` : "documents in place of queries"}`;
   byId("model-note").textContent = `Share of full quality kept (${measured}), by how many numbers are read per candidate.`;
   if (!fixed.length) {
     byId("model").replaceChildren(h("p", { class: "empty" }, "This model was made without a calibration, so there is no curve."));

@@ -12,7 +12,7 @@ const PATIENCE = 700; // milliseconds until a search is said to take long
 
 let facts;
 let actions;
-let asked = null; // {text} or {document}, with the vector once it is known
+let asked = null; // {text}, {document} or {vector}, with the vector once it is known
 let budget = null; // null: as the index was calibrated
 let sides = null; // the answers at the start width and at full width
 let turn = 0; // of the newest query: answers to older ones are dropped
@@ -46,11 +46,11 @@ export async function askAgain() {
 export async function ask(query) {
   const mine = ++turn;
   asked = { ...query };
-  byId("query").value = query.text ?? (facts.text ? "" : query.document);
+  byId("query").value = query.text ?? (facts.text ? "" : (query.document ?? ""));
   byId("answer").setAttribute("aria-busy", "true");
   const waiting = setTimeout(() => (byId("waiting").textContent = "Searching … The first search loads the encoder, which takes a while."), PATIENCE);
   try {
-    if (asked.text === undefined) asked.vector = (await post("/v1/vectors", { document: asked.document })).vector;
+    if (asked.document !== undefined) asked.vector = (await post("/v1/vectors", { document: asked.document })).vector;
     const answer = await search({ explain: true, ...limit() });
     clearTimeout(waiting);
     if (mine !== turn) return;
