@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import need
+from ..types import Id
 from .options import Force
 from .output import say
 
@@ -109,7 +110,7 @@ def _show_example(example: dict[str, Any], width: int) -> None:
             say(f"    {'*' if document in example['relevant'] else ' '} {document:32} {example['texts'][document]}")
 
 
-def _first_words(document: str) -> str:
+def _first_words(document: Id) -> str:
     from .. import bundled
 
-    return " ".join((bundled.text_of(document) or "").removeprefix(document).split())[:76]
+    return " ".join((bundled.text_of(str(document)) or "").removeprefix(str(document)).split())[:76]

@@ -2,7 +2,7 @@
 Nothing here searches or fits; `plan` is arithmetic."""
 
 from ..threads import settle
-from .plan import Plan, plan
+from .planner import Plan, plan
 
 __all__ = ["Plan", "plan"]
 
