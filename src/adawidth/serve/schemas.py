@@ -6,16 +6,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
+from .problems import Problem
+
 
 def _whole(value: Any) -> Any:
     """3.0 as 3, as JSON Schema has it."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _plain(value: Any) -> Any:
+    """Refuses 3.0 as an id: no address would find the document by that name."""
+    if isinstance(value, float) and value.is_integer():
+        raise Problem("invalid_data", f"the id {value!r} is a whole number: write it without a decimal point")
+    return value
+
+
 Whole = Annotated[StrictInt, BeforeValidator(_whole)]
 FromZero = Annotated[StrictInt, Field(ge=0), BeforeValidator(_whole)]
 FromOne = Annotated[StrictInt, Field(ge=1), BeforeValidator(_whole)]
-DocumentId = StrictStr | Annotated[StrictInt, Field(ge=0, le=2**53 - 1), BeforeValidator(_whole)]
+DocumentId = StrictStr | Annotated[StrictInt, Field(ge=0, le=2**53 - 1), BeforeValidator(_plain)]
 Vector = Annotated[list[float], Field(min_length=1, max_length=65_536)]
 Text = Annotated[StrictStr, Field(min_length=1)]
 Base64 = Annotated[StrictStr, Field(min_length=4, pattern=r"^[A-Za-z0-9+/]+={0,2}$", json_schema_extra={"contentEncoding": "base64"})]
