@@ -40,4 +40,4 @@ def test_a_query_takes_few_files_and_few_calls(storage: str, tmp_path: Path) -> 
     called = walk(index, rows[7])
     assert called[-1] == ("kernels/rescore.py", "taper")
     assert len(called) <= 20, called
-    assert len({file for file, _ in called}) <= 9, called
+    assert len({file for file, _ in called if not file.startswith("kernels/")}) <= 7, called
