@@ -81,7 +81,7 @@ def test_index_then_search(index_folder: Path, query_file: Path, collection: Dat
     assert np.mean(same) > 0.9  # rounding to float16 swaps a few
     first = result["results"][0]
     assert set(first) == {"query", "mean_width", "hits"}
-    assert set(first["hits"][0]) == {"id", "score", "title"}
+    assert set(first["hits"][0]) == {"id", "score", "title", "text", "metadata"}
     assert first["hits"][0]["title"] == f"Title {first['hits'][0]['id']}"
     assert 0 < first["mean_width"] <= 64
 
@@ -181,7 +181,7 @@ def test_add_from_parquet_streams_columns_as_metadata(index_folder: Path, collec
     parquet.write_table(arrow.table(columns), tmp_path / "uneven.parquet")
     assert "row 4 is 40 wide, row 0 64" in adawidth("update", index_folder, tmp_path / "uneven.parquet").stderr
     parquet.write_table(arrow.table({"a": [1]}), tmp_path / "none.parquet")
-    assert "expected one column of lists of floats" in adawidth("add", index_folder, tmp_path / "none.parquet").stderr
+    assert "expected a column, one of text" in adawidth("add", index_folder, tmp_path / "none.parquet").stderr
 
 
 def test_another_model_of_the_same_rotation(

@@ -114,7 +114,7 @@ def answers(path: Path) -> Answers:
         model = AdaWidth.load(path)
         if model.width != WIDTH:
             return [model.width]
-        return searched(model.index(vectors()))
+        return searched(model.index(vectors(), metadata=[known(i) for i in range(DOCUMENTS)]))
     with open_index(path) as index:
         found = searched(index)
         for ask in (lambda: index.documents(list(index)[::7]), lambda: index.vectors(list(index)[::7]).tolist(), lambda: len(index)):

@@ -39,7 +39,7 @@ def export(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model in a form that other programs open without AdaWidth.
+    """Write a model for programs without AdaWidth.
 
     An encoder for sentence-transformers, an index for faiss, a graph for ONNX, a matrix for NumPy or a function for pgvector.
     """

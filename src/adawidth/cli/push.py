@@ -84,7 +84,7 @@ def move(
     stop: Annotated[bool, typer.Option("--cancel", help="Give up an interrupted move: remove the copy, let writes through.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Move an engine's collection to a new model's rotation while it answers.
+    """Move an engine's collection to a new rotation.
 
     To go on with an interrupted move, give the same command again. Once every client has connected again, give it with --drop.
     """

@@ -39,7 +39,7 @@ def serve(
     ] = None,
     trust_encoder: Annotated[bool, typer.Option("--trust-encoder", help="Load whichever encoder the index names.")] = False,
 ) -> None:
-    """Serve an index over HTTP, with a page to search on.
+    """Serve an index over HTTP, with a page.
 
     Without an API key the service is read-only and answers this machine only.
     """

@@ -198,8 +198,8 @@ def _column(
 ) -> str | None:
     found = next((name for name in ((asked,) if asked else usual) if name in row), None)
     if found is None and (asked or needed):
-        expected = repr(asked) if asked else f"one of {', '.join(usual)}"
-        raise DataError(f"{path}: expected a column {expected}, found {', '.join(map(str, row)) or 'none'}: choose one ({option})")
+        expected = f"a column {asked!r}" if asked else f"a column, one of {', '.join(usual)}"
+        raise DataError(f"{path}: expected {expected}, found {', '.join(map(str, row)) or 'none'}: choose one ({option})")
     return found
 
 

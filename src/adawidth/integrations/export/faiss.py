@@ -10,7 +10,6 @@ from ...data import Vectors
 from ...errors import DataError, OptionError
 from ...formats.files import atomic_file
 from ...model import AdaWidth
-from ...threads import settle
 from ...types import StrPath
 from .side import Side, refuse_existing
 
@@ -29,7 +28,6 @@ def export_faiss(
     It takes vectors as the encoder gives them, and scores are cosines of prefixes. With `vectors` it is trained and filled, in their
     order; without, it is empty. A query map has no place in it: queries and documents take the same way through a faiss index.
     """
-    settle()
     import faiss
 
     side, out = Side.of(model, width), refuse_existing(path, force)
