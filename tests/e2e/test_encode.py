@@ -106,7 +106,7 @@ def test_a_collection_is_cut_and_encoded(tmp_path: Path) -> None:
         (("{table}",), "is no dataset folder: name the one to make of it with --out"),
         (("{folder}",), "there is no corpus.jsonl in it"),
         (("{folder}", "--collection", "quora"), "add --out FOLDER"),
-        (("{table}", "--out", "{folder}/new"), "expected a column one of text,"),
+        (("{table}", "--out", "{folder}/new"), "expected a column, one of text,"),
         (("{table}", "--out", "{folder}/new", "--text-column", "words"), "expected a column 'words', found sku, name, blurb"),
         (("{folder}/none.csv", "--out", "{folder}/new"), "no such file or folder"),
         (("{table}", "--out", "{folder}/new", *COLUMNS, "--as", "a/b"), "vectors can't be called 'a/b'"),

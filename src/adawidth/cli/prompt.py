@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AdaWidthError
-from ..filters import parse
 from .output import say
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def _commanded(line: str, index: Index, k: int, options: dict[str, Any]) -> int:
     if word == ":filter":
         where = rest.strip() or None
         if where is not None:
-            parse(where)  # refused now if it can't be read
+            index.store.where(where)  # refused now if it can't be read, or names a field that no document has
         options["where"] = where
     elif line == ":hybrid":
         options["hybrid"] = not options.get("hybrid")
