@@ -15,6 +15,7 @@ from nbclient import NotebookClient
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 Run = Callable[..., str]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
