@@ -4,10 +4,11 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, I64
+from .options import INNER, NONE
 from .select import front
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _sink(heap: F32, root: int) -> None:
     """Restores a heap whose root is the smallest number."""
     number = heap[root]
@@ -24,21 +25,22 @@ def _sink(heap: F32, root: int) -> None:
     heap[root] = number
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def kth(numbers: F32, heap: F32) -> np.float32:
     """The k-th largest of at least k numbers; `heap` (k,) is room for the k largest so far."""
     k = len(heap)
-    heap[:] = numbers[:k]
+    for i in range(k):
+        heap[i] = numbers[i]
     for root in range(k // 2 - 1, -1, -1):
         _sink(heap, root)
     for i in range(k, len(numbers)):
         if numbers[i] > heap[0]:
             heap[0] = numbers[i]
-            _sink(heap, 0)
+            _sink(heap, NONE)
     return heap[0]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _before(a: int, b: int, scores: F32, rows: I64, ties: I64) -> bool:
     """Whether candidate a is ranked before b: by score, then as trec_eval orders equal ones."""
     if scores[a] != scores[b]:
@@ -46,7 +48,7 @@ def _before(a: int, b: int, scores: F32, rows: I64, ties: I64) -> bool:
     return ties[rows[a]] < ties[rows[b]]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _sift_down(heap: I64, root: int, size: int, scores: F32, rows: I64, ties: I64) -> None:
     """Restores a heap whose root is the candidate ranked last."""
     entry = heap[root]
@@ -63,7 +65,7 @@ def _sift_down(heap: I64, root: int, size: int, scores: F32, rows: I64, ties: I6
     heap[root] = entry
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
     """Brings the k best to the front, best first; the others stay in any order."""
     k = min(k, len(order))
@@ -72,19 +74,19 @@ def rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
     for i in range(k, len(order)):
         if _before(order[i], order[0], scores, rows, ties):
             order[0], order[i] = order[i], order[0]
-            _sift_down(order, 0, k, scores, rows, ties)
+            _sift_down(order, NONE, k, scores, rows, ties)
     for size in range(k - 1, 0, -1):
         order[0], order[size] = order[size], order[0]
-        _sift_down(order, 0, size, scores, rows, ties)
+        _sift_down(order, NONE, size, scores, rows, ties)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def shorten(size: int, scores: F32, rows: I64, ties: I64, addresses: I64, sums: F32, squares: F32) -> int:
     """Keeps the `size` best of the candidates, as several segments give more than the shortlist; returns how many are left."""
     n = len(rows)
     if n <= size:
         return n
-    copied, level, stays = np.empty(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
+    copied, level, stays = np.empty(n, np.float32), np.empty(n, np.int64), np.empty(n, np.bool_)
     for i in range(n):  # not by NumPy's functions, which take most of the time to compile
         copied[i] = scores[i]
     least = front(copied, n, size)
@@ -106,7 +108,7 @@ def shorten(size: int, scores: F32, rows: I64, ties: I64, addresses: I64, sums: 
     return kept
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def write(order: I64, rows: I64, scores: F32, begin: int, found_rows: I64, found_scores: F32) -> None:
     """Writes ranked candidates into an answer, from position `begin` on, as many as fit."""
     for i in range(min(len(order), len(found_rows) - begin)):
