@@ -5,7 +5,6 @@ from numba import njit
 
 from ..types import F32, I64
 from .options import INNER, NONE
-from .select import front
 
 
 @njit(**INNER)
@@ -86,23 +85,19 @@ def shorten(size: int, scores: F32, rows: I64, ties: I64, addresses: I64, sums: 
     n = len(rows)
     if n <= size:
         return n
-    copied, level, stays = np.empty(n, np.float32), np.empty(n, np.int64), np.empty(n, np.bool_)
-    for i in range(n):  # not by NumPy's functions, which take most of the time to compile
-        copied[i] = scores[i]
-    least = front(copied, n, size)
+    level, heap = np.empty(n, np.int64), np.empty(size, np.float32)
+    least = kth(scores[:n], heap)
     room, equal = size, 0
     for i in range(n):
-        stays[i] = scores[i] > least
-        room -= int(stays[i])
-        if scores[i] == least:
-            level[equal] = i
-            equal += 1
+        room -= int(scores[i] > least)
+        level[equal] = i
+        equal += int(scores[i] == least)
     rank(level[:equal], room, scores, rows, ties)
-    for i in range(min(room, equal)):
-        stays[level[i]] = True
+    for i in range(room, equal):  # no room for them
+        scores[level[i]] = -np.inf
     kept = 0
     for i in range(n):
-        if stays[i]:
+        if scores[i] >= least:
             rows[kept], addresses[kept], sums[kept], squares[kept], scores[kept] = rows[i], addresses[i], sums[i], squares[i], scores[i]
             kept += 1
     return kept

@@ -29,13 +29,13 @@ class Found(NamedTuple):
     widths: F64  # (Q,) per candidate of the shortlist, those left out of it not counted
 
 
-@njit(error_model="numpy", **INNER)
+@njit(**INNER)
 def _tail(square: np.float32, whole: np.float32) -> np.float32:
     """Share of a length that lies beyond a prefix; both as squares."""
     return np.sqrt(max(ONE - square / max(whole, TINY), ZERO))
 
 
-@njit(error_model="numpy", **INNER)
+@njit(**INNER)
 def _bounds(band: np.float32, square: np.float32, sums: F32, squares: F32, wholes: F32, scores: F32, lower: F32, upper: F32) -> None:
     """Prefix cosines, and what each may be at the last width: less and more by `band` times the candidate's tail."""
     length = np.sqrt(max(square, TINY))
@@ -67,7 +67,8 @@ def _taper(
     if known < ZERO:
         rotate(asked, q, ladder[last])
         known = square_of(query[: ladder[last]])
-    alive = np.zeros(last + 1, np.int64)  # when a width was read; none where it was passed over
+    alive = np.empty(last + 1, np.int64)  # when a width was read; none where it was passed over
+    alive[:] = 0
     square, coordinates, begin, left, step = ZERO, NONE, NONE, n, NONE
     heap, leaving = np.empty(min(k, n), np.float32), np.empty(n, np.int64)
     while step <= last:
@@ -106,7 +107,9 @@ def _taper(
     front = NONE
     for step in range(last, -1, -1):  # those read furthest first
         if front < min(alive[step], len(found_rows)):
-            group = np.arange(front, alive[step])
+            group = leaving[: alive[step] - front]
+            for i in range(len(group)):
+                group[i] = front + i
             rank(group, len(found_rows) - front, scores, rows, table.ties)
             write(group, rows, scores, front, found_rows, found_scores)
             front = alive[step]
@@ -177,7 +180,9 @@ def _route(
     coordinates = n * start
     n = shorten(shortlist, scores, rows, table.ties, addresses, sums, squares)
     addresses, rows, sums, squares, scores = addresses[:n], rows[:n], sums[:n], squares[:n], scores[:n]
-    order = np.arange(n)
+    order = np.empty(n, np.int64)
+    for i in range(n):
+        order[i] = i
     rank(order, np.int64(DEPTH), scores, rows, table.ties)
     features = np.empty(18, np.float64)
     query_features(scores[order[:DEPTH]], features)

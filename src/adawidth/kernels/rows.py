@@ -112,7 +112,7 @@ def square_of(part: F32) -> np.float32:
     return square
 
 
-@njit(error_model="numpy", **INNER)
+@njit(**INNER)
 def score(square: np.float32, sums: F32, squares: F32, scores: F32) -> None:
     """Prefix cosines; `square` is the squared length of the query's prefix."""
     length = np.sqrt(max(square, TINY))

@@ -5,6 +5,8 @@ worth, in seven bits; a row's score is a sum of lookups. What is among the k bes
 reaches a bound, which a sample of the blocks gives first and the rows found so far raise.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -15,24 +17,10 @@ from .select import front
 
 LARGEST = 127.0  # in a table: two of them are added in a byte
 MOST = 65_535.0  # a sum
-SAMPLED = np.int64(48)  # one block in so many gives the first bound
+SAMPLED: Any = np.int64(48)  # one block in so many gives the first bound
 FEW = 8  # blocks; a smaller sample tells nothing
 MANY = 8  # rows per row wanted; else a sample saves nothing
 SURE = 3.0  # standard deviations by which the sample's bound is lower than what it estimates
-
-
-@njit(**ENTRY)
-def pack(codes: U8, rows: I64, packed: U8) -> None:
-    """Codes (N, bytes) of these rows (-1 for none), 64 rows side by side. Into (blocks, bytes, 64)"""
-    blocks, width, _ = packed.shape
-    packed[:] = 0
-    for block in range(blocks):
-        for i in range(min(TOGETHER, len(rows) - block * TOGETHER)):
-            row = rows[block * TOGETHER + i]
-            if row >= 0:
-                code = codes[row]
-                for byte in range(min(width, len(code))):
-                    packed[block, byte, i] = code[byte]
 
 
 @njit(fastmath={"reassoc", "contract", "nsz"}, **INNER)
@@ -46,7 +34,7 @@ def turn(query: F32, matrix: F32, out: F32) -> None:
         out[j] = total
 
 
-@njit(error_model="numpy", **INNER)
+@njit(**INNER)
 def fill(query: F32, points: F32, room: F32, tables: U8) -> np.float32:
     """Tables of a query's products with the centroids (M, 16, d), each from 0 up, (bytes, 2, 16); how many steps 1 is."""
     count, sixteen, width = points.shape
@@ -145,10 +133,11 @@ def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables
 @njit(**ENTRY)
 def all_rows(packed: U8, count: int, matrix: F32, points: F32, queries: F32, allowed: U64, found: I64) -> None:
     """The k best of `count` rows for every query, in any order. (Q, m) -> (Q, k)"""
-    counts, firsts, shifts = np.array([count]), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    counts, none = np.empty(1, np.int64), np.empty(1, np.int64)
+    counts[0], none[0] = count, 0
     turned, room = np.empty(len(matrix), np.float32), np.empty((len(points), 16), np.float32)
     tables = np.empty((packed.shape[1], 2, 16), np.uint8)
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
         fill(turned, points, room, tables)
-        best(packed, counts, firsts, shifts, allowed, tables, found[q])
+        best(packed, counts, none, none, allowed, tables, found[q])
