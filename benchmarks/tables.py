@@ -219,22 +219,17 @@ def searching() -> str:
             rows.append([target, *(f"{mean(row[way][n] for row in held):.4f}" for way in ways for n in lists)])
         parts += [table(["target", *(f"{way}, {n}" for way in ways for n in lists)], rows), ""]
         if sized := codes.get("bytes"):
+            parts += ["The same at full width by `bytes_per_document`: the way that was chosen, what 100 and 500 candidates hold of the"]
             parts += [
-                "The same at full width by `bytes_per_document`: the way that was chosen, what 100 and 500 candidates hold of the exact"
+                "exact top 10, and nDCG@10 of a `pq4` index, searched with the defaults, less that of the exact full-width ranking.",
+                "",
             ]
-            parts += ["top 10, and nDCG@10 of a `pq4` index, searched with the defaults, less that of the exact full-width ranking.", ""]
-            rows = [
-                [
-                    name,
-                    size,
-                    one["chosen"],
-                    *(f"{one['shapes'][one['chosen']][n]:.4f}" for n in ("100", "500")),
-                    f"{one['nDCG@10'] - cell['exact']:+.4f}",
-                ]
-                for name, cell in sized.items()
-                for size, one in cell.items()
-                if size != "exact"
-            ]
+            rows = []
+            for name, cell in sized.items():
+                for size, one in ((size, one) for size, one in cell.items() if size != "exact"):
+                    held = one["shapes"][one["chosen"]]
+                    lost = one["nDCG@10"] - cell["exact"]
+                    rows.append([name, size, one["chosen"], f"{held['100']:.4f}", f"{held['500']:.4f}", f"{lost:+.4f}"])
             parts += [table(["", "bytes", "coded", "of 100", "of 500", "nDCG@10"], rows), ""]
     if storages := result("storages"):
         parts += [f"`{storages['command']}`: nDCG@10 of every document ranked at full width, and of an index on disk by its storage,"]

@@ -53,8 +53,9 @@ def index(
     refuse_out(out, INDEX, force=force, inputs=[model, dataset])
     fitted = AdaWidth.load(model)
     source = of_dataset(dataset, vectors_of(fitted, dataset, encoder), width=fitted.width)
-    sizes = {"keep": keep, "bytes_per_document": bytes_per_document}
-    with fitted.index(source, out, storage=storage, **sizes, hybrid=hybrid, force=force) as made:
+    with fitted.index(
+        source, out, storage=storage, keep=keep, bytes_per_document=bytes_per_document, hybrid=hybrid, force=force
+    ) as made:  # fmt: skip
         facts = made.facts()
     if as_json:
         emit({"index": str(out), **facts})
