@@ -221,7 +221,7 @@ def searching() -> str:
         if sized := codes.get("bytes"):
             parts += ["The same at full width by `bytes_per_document`: the way that was chosen, what 100 and 500 candidates hold of the"]
             parts += [
-                "exact top 10, and nDCG@10 of a `pq4` index, searched with the defaults, less that of the exact full-width ranking.",
+                "exact top 10, and nDCG@10 of a `pq4` index, searched with the defaults, less that of the exact ranking.",
                 "",
             ]
             rows = []
