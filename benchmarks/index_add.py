@@ -23,6 +23,7 @@ from adawidth.data import Vectors
 from adawidth.formats import Document
 from adawidth.formats.documents import Batch, Source
 from adawidth.index import IndexFolder
+from adawidth.index.folder import Finding
 from adawidth.rotation import Rotation
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -54,7 +55,7 @@ def timed(results: dict[str, Any], name: str) -> Iterator[None]:
 def empty(path: Path, storage: str) -> IndexFolder:
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# benchmark\n")
-    return IndexFolder.create(path, ROTATION, start=64, ladder=LADDER, storage=storage)
+    return IndexFolder.create(path, ROTATION, start=64, ladder=LADDER, finding=Finding(storage))
 
 
 def source(values: np.ndarray, first: int = 0) -> Source:

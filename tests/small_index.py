@@ -12,6 +12,7 @@ import numpy as np
 from adawidth.artifact import write_model
 from adawidth.data import unit
 from adawidth.index import IndexFolder
+from adawidth.index.folder import Finding
 from adawidth.rotation import Rotation
 
 DOCUMENTS, WIDTH = 300, 64
@@ -25,9 +26,10 @@ def vectors(count: int = DOCUMENTS, seed: int = 0) -> np.ndarray:
 
 def empty(path: Path, **options: object) -> IndexFolder:
     """An index without documents."""
+    finding = Finding(**{name: options.pop(name) for name in ("storage", "bytes_per_document") if name in options})  # type: ignore[arg-type]
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# card\n")
-    return IndexFolder.create(path, ROTATION, **{"start": 32, "ladder": LADDER, **options})  # type: ignore[arg-type]
+    return IndexFolder.create(path, ROTATION, **{"start": 32, "ladder": LADDER, "finding": finding, **options})  # type: ignore[arg-type]
 
 
 def known(row: int) -> dict[str, object]:

@@ -1,12 +1,18 @@
 """How many coordinates at how many bits: what fits, and what is chosen."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
+from adawidth.errors import ArtifactError, OptionError
+from adawidth.index import IndexFolder
 from adawidth.index.codes import FourBit
 from adawidth.index.codes.codebook import code_bytes, fitted_levels
 from adawidth.index.codes.shapes import Shape, chosen_shape, shapes
 from adawidth.types import BYTES
+from small_index import ROTATION, empty, fill, head_of, vectors, write_head
 
 
 @pytest.mark.parametrize("size", BYTES)
@@ -44,3 +50,41 @@ def test_codes_of_any_bits_are_read_as_they_were_written(bits: int) -> None:
     found = again.search(rows[:20], 50)
     assert (found == codes.search(rows[:20], 50)).all()
     assert all(i in row for i, row in enumerate(found))
+
+
+@pytest.mark.parametrize(("storage", "beside"), [("pq4", 0), ("ivf", 12)])
+@pytest.mark.parametrize("size", BYTES)
+def test_codes_take_the_bytes_that_are_asked_for(tmp_path: Path, storage: str, beside: int, size: int) -> None:
+    index = empty(tmp_path / "i", start=16, storage=storage, bytes_per_document=size)
+    fill(index)
+    again = IndexFolder(tmp_path / "i")
+    assert (again.settings.bytes_per_document, again.facts()["bytes_per_document"]) == (size, size)
+    (segment,) = again.view.segments
+    held = min(size, again.view.width // 2)  # narrow documents take less: four bits of all that is there
+    assert segment.codes.bytes_per_document == held + beside
+    assert again.facts()["coded"] == segment.codes.width
+    rows = ROTATION.apply(vectors()[:20])
+    found = again.view.search(rows, again.view.width, 3).candidates
+    assert found[:, 0].tolist() == list(range(20))
+
+
+@pytest.mark.parametrize("size", [0, -16, 17, 31.5, True, "16", 2**70, float("nan")])
+def test_other_bytes_are_refused(tmp_path: Path, size: Any) -> None:
+    with pytest.raises(OptionError, match="is none of 16, 24, 32, 48"):
+        empty(tmp_path / "i", storage="pq4", bytes_per_document=size)
+
+
+@pytest.mark.parametrize("storage", ["flat", "int8"])
+def test_whole_bytes_per_coordinate_are_not_to_choose(tmp_path: Path, storage: str) -> None:
+    with pytest.raises(OptionError, match=f"storage '{storage}' takes as many as it needs"):
+        empty(tmp_path / "i", storage=storage, bytes_per_document=16)
+
+
+@pytest.mark.parametrize("size", [1, -16, 15, 64, "16", True, None, 16.0])
+def test_a_manifest_with_other_bytes_is_refused(tmp_path: Path, size: Any) -> None:
+    empty(tmp_path / "i", storage="pq4", bytes_per_document=16).close()
+    head = head_of(tmp_path / "i")
+    head["settings"]["bytes_per_document"] = size
+    write_head(tmp_path / "i", head)
+    with pytest.raises(ArtifactError, match="bytes_per_document"):
+        IndexFolder(tmp_path / "i")

@@ -12,7 +12,7 @@ import logging
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -45,6 +45,26 @@ INDEX = Kind("an index folder", f"{MODEL}/config.json", "format", FORMAT, (f"{FI
 STORAGES = get_args(Storage)
 SEED = 0  # of the codes
 ATTEMPTS = 10  # at opening, as a writer may replace segments in between
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How candidates are found, as asked for: the storage, and the bytes of 4-bit codes (half of the start width, if not given)."""
+
+    storage: str = "auto"
+    bytes_per_document: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what no codes are."""
+        size = self.bytes_per_document
+        if self.storage not in STORAGES:
+            raise OptionError(f"there is no storage {self.storage!r}; there are {', '.join(STORAGES)}")
+        if size is None:
+            return
+        if not isinstance(size, int | np.integer) or isinstance(size, bool) or size not in BYTES:
+            raise OptionError(f"bytes_per_document {size!r} is none of {', '.join(map(str, BYTES))}")
+        if self.storage in ("flat", "int8"):
+            raise OptionError(f"bytes_per_document {size}: storage {self.storage!r} takes as many as it needs: use auto, pq4 or ivf")
 
 
 class IndexFolder(RowStore):
@@ -97,28 +117,24 @@ class IndexFolder(RowStore):
         ladder: Iterable[int],
         target: int | None = None,
         keep: int | None = None,
-        storage: str = "auto",
+        finding: Finding | None = None,
         numbered: bool = False,
-        bytes_per_document: int | None = None,
     ) -> IndexFolder:
         """An empty index in a folder that holds the model in `model/` and nothing else.
 
         `keep` is how many coordinates are stored (all, if not given), `start` the width that codes find candidates for, `target`
-        the least width that searches read to (`keep`, if not given), `ladder` the widths whose prefix norms are stored,
-        `bytes_per_document` what 4-bit codes take (half of `start`, if not given).
+        the least width that searches read to (`keep`, if not given), `ladder` the widths whose prefix norms are stored.
         """
         width = rotation.width if keep is None else keep
         if not start <= width <= rotation.width:
             raise OptionError(f"keep {width} is not between the start width {start} and the encoder width {rotation.width}")
-        if storage not in STORAGES:
-            raise OptionError(f"there is no storage {storage!r}; there are {', '.join(STORAGES)}")
-        if bytes_per_document is not None:
-            _check_bytes(bytes_per_document, storage)
+        finding = finding or Finding()
         widths = (*sorted({m for m in ladder if m < width}), width)
         checksums = {file.name: zlib.crc32(file.read_bytes()) for file in sorted((folder / MODEL).iterdir())}
         coded = 2 * start if min(target or width, width) >= 2 * start else start
         settings = IndexSettings(
-            rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums, numbered, int(bytes_per_document or 0)
+            rotation.fingerprint, rotation.width, width, start, coded, finding.storage, widths, checksums, numbered,
+            int(finding.bytes_per_document or 0),
         )  # fmt: skip
         Manifest.create(folder, settings)
         return cls(folder)
@@ -378,11 +394,3 @@ def check_model(path: Path, settings: IndexSettings) -> None:
             raise ArtifactError(f"{file}: can't be read ({error.strerror}): restore a snapshot") from None
         if found != checksum:
             raise ArtifactError(f"{file}: damaged: it is not what was written (checksum {found}, expected {checksum}); restore a snapshot")
-
-
-def _check_bytes(size: object, storage: str) -> None:
-    """Refuses a number of bytes that no codes take."""
-    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size not in BYTES:
-        raise OptionError(f"bytes_per_document {size!r} is none of {', '.join(map(str, BYTES))}")
-    if storage in ("flat", "int8"):
-        raise OptionError(f"bytes_per_document {size}: storage {storage!r} takes as many as it needs: use auto, pq4 or ivf")

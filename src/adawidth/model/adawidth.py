@@ -17,7 +17,7 @@ from ..errors import ArtifactError, DataError, OptionError
 from ..formats import atomic_folder
 from ..formats.documents import Source, of_loaded, of_vectors
 from ..index import IndexFolder
-from ..index.folder import INDEX
+from ..index.folder import INDEX, Finding
 from ..index.rescore import get_ready
 from ..policies.base import LADDER
 from ..policies.select import Policies
@@ -209,14 +209,15 @@ class AdaWidth:
             store: Store = MemoryStore(self.rotation, numbered=without_ids)
             store.write(source)
             return Index(self, store)
+        finding = Finding(storage, bytes_per_document)
         model, kept = (self, None) if keep is None else (self._cut(keep), int(keep))
         targets = [policies.taper.target for policies in (model.policies, *(task.policies for task in model.tasks.values()))]
         with atomic_folder(path, INDEX, force=force) as folder:
             model.save(folder / "model")
             start, target = model.policies.choose().start, min(targets)
             index = IndexFolder.create(
-                folder, self.rotation, start=start, ladder=LADDER, target=target, keep=kept, storage=storage, numbered=without_ids,
-                bytes_per_document=bytes_per_document,
+                folder, self.rotation, start=start, ladder=LADDER, target=target, keep=kept, numbered=without_ids,
+                finding=finding,
             )  # fmt: skip
             with index:
                 if hybrid:
