@@ -173,7 +173,7 @@ def test_a_manifest_with_other_tables_is_refused(filled: Path, statement: str) -
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("version", 5, "format version 5, this AdaWidth reads up to 4: upgrade"),
+        ("version", 6, "format version 6, this AdaWidth reads up to 5: upgrade"),
         ("format", "other", "expected format 'adawidth-index'"),
         ("documents", "many", "damaged|does not describe"),
         ("more", 1, "does not describe an index"),

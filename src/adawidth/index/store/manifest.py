@@ -34,7 +34,7 @@ from .segment import Entry
 __all__ = ["FILE", "Head", "IndexSettings", "Manifest", "checksum_of", "log_length", "packed", "parts", "settle"]
 
 FORMAT = "adawidth-index"
-VERSION = 4
+VERSION = 5
 TABLES = {
     "head": "CREATE TABLE head (value TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "segments": "CREATE TABLE segments (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -68,7 +68,7 @@ class IndexSettings:
     ladder: tuple[int, ...]  # widths whose prefix norms are stored; the last one is `width`
     model: Mapping[str, int]  # checksum of each file of the copied model
     numbered: bool = False  # whether documents came without ids, and their ids are numbers
-    bytes_per_document: int = 0  # of 4-bit codes, as asked for; 0: half of `start`
+    bytes_per_document: int = 0  # of 4-bit codes, as asked for; 0: half of `start`; before version 5 always
 
     def __post_init__(self) -> None:
         """Refuses settings that no index has: a manifest may come from anywhere."""
