@@ -302,6 +302,9 @@ ENTRIES: dict[str, Entry] = {
         f"index as {storage}": Entry(indexed, ("keep", "bytes_per_document"), ("x",), {"x": vectors(120), "storage": storage})
         for storage in STORAGES
     },
+    "index in 16 bytes": Entry(
+        indexed, ("bytes_per_document",), ("x",), {"x": vectors(120), "storage": "pq4", "bytes_per_document": 16}
+    ),
     "repair, compact, scan and snapshot": Entry(mended),
     "fit": Entry(fit, ("seed",), ("x",), {"x": vectors()}),
     "fit by scanning": Entry(fit_by_scanning, (), ("x",), {"x": vectors()}),
