@@ -17,6 +17,17 @@ from adawidth.kernels.lookup import shuffle_of
 EVERY = {"avx512": "+ssse3,+avx2,+avx512f,+avx512bw", "avx2": "+ssse3,+avx2", "ssse3": "+ssse3", "none": "-ssse3"}
 
 
+# what only compiled code calls
+@njit
+def best(packed, counts, firsts, shifts, allowed, tables, found):  # type: ignore[no-untyped-def]
+    return scan.best(packed, counts, firsts, shifts, allowed, tables, found)
+
+
+@njit
+def filled(query, points, room, tables):  # type: ignore[no-untyped-def]
+    return scan.fill(query, points, room, tables)
+
+
 def summed(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
     """What the codes of each row look up. (N, bytes), (bytes, 2, 16) -> (N,)"""
     every = np.arange(codes.shape[1])
@@ -31,7 +42,7 @@ def drawn(seed: int, rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 def found(codes: np.ndarray, tables: np.ndarray, k: int, allowed: np.ndarray = ALL) -> np.ndarray:
     out, one = np.empty(k, np.int64), np.zeros(1, np.int64)
-    scan.best(packed(codes), np.array([len(codes)]), one, one, allowed, tables, out)
+    best(packed(codes), np.array([len(codes)]), one, one, allowed, tables, out)
     return out
 
 
@@ -77,16 +88,11 @@ def test_lists_are_shifted() -> None:
     places[:100], places[128:140], places[192 : 192 + 128] = np.arange(100), np.arange(100, 112), np.arange(112, 240)
     out = np.empty(50, np.int64)
     shifts = np.array([300, 0])
-    scan.best(packed(codes[places]), np.array([100, 128]), np.array([0, 3]), shifts, ALL, tables, out)
+    best(packed(codes[places]), np.array([100, 128]), np.array([0, 3]), shifts, ALL, tables, out)
     scores = summed(codes, tables)
     scores[:100] += 300
     scores[100:112], scores[240:] = -1, -1
     assert sorted(places[out].tolist()) == best_of(scores, 50)
-
-
-@njit
-def filled(query: np.ndarray, points: np.ndarray, room: np.ndarray, tables: np.ndarray) -> None:
-    scan.fill(query, points, room, tables)  # which only compiled code calls
 
 
 @pytest.mark.parametrize("numbers", [np.inf, 1e38, 0.0, np.nan])

@@ -302,7 +302,7 @@ class IndexFolder(RowStore):
             "start": head.settings.start,
             "coded": max((e.arrays["codes.turn"].shape[0] for e in segments if "codes.turn" in e.arrays), default=head.settings.coded),
             "storage": head.settings.storage,
-            "bytes_per_document": head.settings.bytes_per_document or None,
+            **({"bytes_per_document": size} if (size := head.settings.bytes_per_document) else {}),
             "hybrid": head.words,
             "fingerprint": head.settings.fingerprint,
             "commit": head.commit,

@@ -107,7 +107,7 @@ def bound(sample: I64, n: int, share: float, k: int) -> int:
     return (front(sample, n, rank) + 0xFFFFFFFF) >> 32 if rank < n else 0
 
 
-@njit(**ENTRY)
+@njit(**INNER)
 def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> int:
     """The places of the best rows of these lists, in any order, -1 where there are fewer; how many there are. Into (k,)"""
     k, blocks = len(found), 0
