@@ -3,7 +3,7 @@
     python benchmarks/first_query.py                 (writes results/first_query.json)
 
 Seconds on the clock and of the processor, to import the package, to open the index, to answer a first query and a second one;
-medians of some processes. No process can write beside the package, so a read-only install waits as long.
+medians of some processes. Compiled code is kept in a folder of its own, as it is with a read-only install.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def index(
     ] = None,
     bytes_per_document: Annotated[
         int | None,
-        typer.Option("--bytes-per-document", metavar="N", help="Bytes of pq4 and ivf codes: 16, 24, 32 or 48.  [default: 32]"),
+        typer.Option("--bytes-per-document", metavar="N", help="Bytes of pq4 and ivf codes: 16, 24, 32 or 48.  [default: start width / 2]"),
     ] = None,
     hybrid: Annotated[bool, typer.Option("--hybrid", help="Index the words of titles and texts, too.")] = False,
     force: Force = False,
