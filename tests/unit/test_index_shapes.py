@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adawidth.data import unit
 from adawidth.errors import ArtifactError, OptionError
 from adawidth.index import IndexFolder
 from adawidth.index.codes import FourBit
@@ -88,3 +89,18 @@ def test_a_manifest_with_other_bytes_is_refused(tmp_path: Path, size: Any) -> No
     write_head(tmp_path / "i", head)
     with pytest.raises(ArtifactError, match="bytes_per_document"):
         IndexFolder(tmp_path / "i")
+
+
+def test_segments_of_different_shapes_are_searched_together(tmp_path: Path) -> None:
+    index = empty(tmp_path / "i", start=16, storage="pq4", bytes_per_document=16)
+    even, steep = (unit(falling(power, count, 64).astype(np.float32)) for power, count in ((0.0, 3_100), (1.0, 3_000)))
+    index.add(even @ ROTATION.matrix, [f"even {i}" for i in range(len(even))])
+    index.add(steep @ ROTATION.matrix, [f"steep {i}" for i in range(len(steep))])
+    assert [segment.codes.width for segment in index.view.segments] == [64, 32]
+    asked = np.concatenate([even[:10], steep[:10]])
+    found = index.view.search(asked, 64, 1).candidates[:, 0]
+    assert found.tolist() == [*range(10), *range(3_100, 3_110)]
+    assert index.compact()
+    (segment,) = index.view.segments
+    assert segment.codes.bytes_per_document == 16
+    assert (index.view.search(asked, 64, 1).candidates[:, 0] == found).all()
