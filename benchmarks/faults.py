@@ -4,8 +4,9 @@
     python benchmarks/faults.py --minutes 15       (as much as that gives, drawn at random; the next run goes on from there)
     TMPDIR=/dev/shm python benchmarks/faults.py    (twice as fast: nothing waits for a disk, and calls fail all the same)
 
-Every verb is run, on an index with the words of its documents, with each of its calls failing in turn with EIO and ENOSPC and killing the process, with 0, 1 and 3 readers, and
-with no writer after it, one that is refused, or one that adds: see tests/faults/harness.py, which says what must hold afterwards.
+Every verb is run with each of its calls failing in turn with EIO and ENOSPC and killing the process, with 0, 1 and 3 readers, and
+with no writer after it, one that is refused, or one that adds, on an index with the words of its documents (the verb `words` adds
+them): see tests/faults/harness.py, which says what must hold afterwards.
 """
 
 import argparse
