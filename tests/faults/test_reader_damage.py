@@ -1,6 +1,7 @@
 """Damaged, crafted and endless input files: each reader refuses with one line, or reads what can be used."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -200,6 +201,14 @@ def test_a_row_without_an_id_is_refused(tmp_path: Path) -> None:
 
 def test_numbers_wider_than_double_are_read_as_double() -> None:
     assert Vectors.of(ROWS.astype(np.longdouble)).values.dtype == np.float64
+
+
+def test_numbers_that_numpy_has_not_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.safetensors"
+    text = json.dumps({"vectors": {"dtype": "BF16", "shape": [2, 36], "data_offsets": [0, 144]}}).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + bytes(144))
+    with pytest.raises(DataError, match=r"x.safetensors: .* not of float16, 32 or 64"):
+        read_vectors(file)
 
 
 @pytest.mark.parametrize("length", [1e-13, 1e-19, 1e-30])
