@@ -96,6 +96,8 @@ def prepare(home: Path) -> None:
     (home / "readers").mkdir()
     for name, (make, _) in reader_fuzz.FORMATS.items():
         (home / "readers" / name).write_bytes(make())
+    for folder in ("sound.model", *(f"{storage}.index" for storage in STORAGES)):  # a case's time is not for compiling
+        answers(Path(shutil.copytree(home / folder, home / "asked" / folder)))
 
 
 def filled(model: AdaWidth, path: Path, storage: Any) -> Index:
