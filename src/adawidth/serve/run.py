@@ -24,6 +24,7 @@ log = logging.getLogger("adawidth.serve")
 
 PLACE, SETTINGS = "ADAWIDTH_SERVE_PLACE", "ADAWIDTH_SERVE_SETTINGS"  # environment of worker processes
 OPTIONS: dict[str, Any] = {  # of uvicorn
+    "http": "adawidth.serve.protocol:Bounded",
     "access_log": False,
     "log_config": None,
     "server_header": False,
