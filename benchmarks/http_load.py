@@ -50,28 +50,26 @@ def writes(rows: np.ndarray, worker: int, spec: Spec) -> Iterator[tuple[str, byt
         yield name, request("/v1/documents", {"documents": [document]}, spec["key"])
 
 
-def searches(rows: np.ndarray, place: int, spec: Spec, size: int = 1, **options: Any) -> Iterator[tuple[str, bytes]]:
+def searches(rows: np.ndarray, spec: Spec, size: int = 1, **options: Any) -> list[bytes]:
     """So many queries in each request, as base64."""
-    starts = range(0, len(rows) - size + 1, size)
-    return forever([request("/v1/search", {"vector": packed(rows[i : i + size]), **spec["options"], **options}, spec["key"]) for i in starts], 7 * place)
+    parts = [packed(rows[i : i + size]) for i in range(0, len(rows) - size + 1, size)]
+    return [request("/v1/search", {"vector": part, **spec["options"], **options}, spec["key"]) for part in parts]
 
 
-def chroma(rows: np.ndarray, place: int, spec: Spec, size: int = 1) -> Iterator[tuple[str, bytes]]:
+def chroma(rows: np.ndarray, spec: Spec, size: int = 1) -> list[bytes]:
     """The same for a collection of Chroma's server, as its client sends it."""
-    more = {"n_results": 10, "include": ["distances"]}
-    starts = range(0, len(rows) - size + 1, size)
-    return forever([request(spec["chroma"], {"query_embeddings": rows[i : i + size].tolist(), **more}) for i in starts], 7 * place)
+    parts = [rows[i : i + size].tolist() for i in range(0, len(rows) - size + 1, size)]
+    return [request(spec["chroma"], {"query_embeddings": part, "n_results": 10, "include": ["distances"]}) for part in parts]
 
 
-KINDS: dict[str, Callable[[np.ndarray, int, Spec], Iterator[tuple[str, bytes]]]] = {
-    "nothing": lambda rows, place, spec: forever([request("/healthz")], 0),
+KINDS: dict[str, Callable[[np.ndarray, Spec], list[bytes]]] = {
+    "nothing": lambda rows, spec: [request("/healthz")],
     "search": searches,
     "ids": partial(searches, fields=[]),
     "batch": partial(searches, fields=[], size=BATCH),
     "chroma": chroma,
     "chroma_batch": partial(chroma, size=BATCH),
-    "write": writes,
-}  # kind -> requests of one connection
+}  # kind -> requests that all connections send; besides these there is "write"
 
 
 class Connection(asyncio.Protocol):
@@ -98,7 +96,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._read += data
         if not self._missing:
-            head, ended, body = self._read.partition(b"\r\n\r\n")
+            head, ended, _ = self._read.partition(b"\r\n\r\n")
             if not ended:
                 return
             self._missing = len(head) + 4 + int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
@@ -120,19 +118,20 @@ class Connection(asyncio.Protocol):
             self.done.set_result(None)
 
 
-async def connect(spec: Spec, kind: str, place: int, rows: np.ndarray, out: dict[str, Any]) -> None:
-    requests = KINDS[kind](rows, place, spec)
-    loop = asyncio.get_running_loop()
-    end = time.perf_counter() + spec["seconds"]
-    _, opened = await loop.create_connection(lambda: Connection(kind, requests, end, out), "127.0.0.1", spec["port"])
-    await opened.done
-
-
 async def load(spec: Spec) -> dict[str, Any]:
-    rows = np.load(spec["queries"])
-    out: dict[str, Any] = {"errors": [], "written": [], "broken": 0, **{kind: [] for kind in KINDS}}
+    rows, loop = np.load(spec["queries"]), asyncio.get_running_loop()
+    prepared = {kind: make(rows, spec) for kind, make in KINDS.items() if kind in spec["connections"]}
+    out: dict[str, Any] = {"errors": [], "written": [], "broken": 0, "write": [], **{kind: [] for kind in KINDS}}
     kinds = [kind for kind, connections in spec["connections"].items() for _ in range(connections)]
-    await asyncio.gather(*(connect(spec, kind, place, rows, out) for place, kind in enumerate(kinds)))
+    began, end = time.process_time(), time.perf_counter() + spec["seconds"]
+
+    async def one(place: int, kind: str) -> None:
+        requests = writes(rows, place, spec) if kind == "write" else forever(prepared[kind], 7 * place)
+        _, opened = await loop.create_connection(lambda: Connection(kind, requests, end, out), "127.0.0.1", spec["port"])
+        await opened.done
+
+    await asyncio.gather(*(one(place, kind) for place, kind in enumerate(kinds)))
+    busy = time.process_time() - began
     figures = {}
     for kind in spec["connections"]:
         taken = np.array(out[kind]) * 1e3 if out[kind] else np.zeros(1)
@@ -141,7 +140,7 @@ async def load(spec: Spec) -> dict[str, Any]:
             "requests": len(out[kind]), "per_second": round(len(out[kind]) / spec["seconds"], 1),
             "p50_ms": round(float(p50), 2), "p99_ms": round(float(p99), 2), "max_ms": round(float(taken.max()), 1),
         }  # fmt: skip
-    figures["load_cpu"] = round(time.process_time() / spec["seconds"], 2)  # of one core: near 1, this process would be what is measured
+    figures["load_cpu"] = round(busy / spec["seconds"], 2)  # of one core: near 1, this process would be what is measured
     return {**figures, "errors": len(out["errors"]), "first_errors": out["errors"][:3], "broken": out["broken"], "written": out["written"]}
 
 
