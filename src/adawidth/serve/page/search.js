@@ -133,7 +133,7 @@ function setUpNarrow() {
   }
   byId("narrow").hidden = !Object.values(shownIf).some(Boolean);
   byId("filter").maxLength = facts.limits.filter;
-  byId("filter-hint").replaceChildren("Such as ", h("code", null, `${facts.fields[0]} = 'x'`), `; there is ${facts.fields.slice(0, FIELDS).join(", ")}${facts.fields.length > FIELDS ? ", …" : ""}.`);
+  byId("filter-hint").replaceChildren("Such as ", h("code", null, `${facts.fields[0]} = 'x'`), `. Fields: ${facts.fields.slice(0, FIELDS).join(", ")}${facts.fields.length > FIELDS ? ", …" : ""}.`);
   const tasks = facts.tasks.length ? [...facts.tasks, "none"] : [];
   const usual = tasks.includes("default") ? "default" : "none";
   byId("task").replaceChildren(...tasks.map((name) => h("option", { value: name, selected: name === usual }, name)));
