@@ -281,6 +281,7 @@ class IndexFolder(RowStore):
             "coded": head.settings.coded,
             "storage": head.settings.storage,
             "hybrid": head.words,
+            "numbered": head.settings.numbered,
             "fingerprint": head.settings.fingerprint,
             "commit": head.commit,
             "bytes": sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
