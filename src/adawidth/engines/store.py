@@ -159,7 +159,7 @@ class EngineView(Backend):
         between = self.engine.any_width and policy.name == "fixed" and policy.reach <= layout.keep  # needs no norms
         widths = (*layout.widths, policy.reach) if between else layout.widths
         steps = policy.at(widths)
-        if self.engine.one_request and steps.name == "fixed" and steps.reach > layout.start:
+        if self.engine.one_request and steps.name == "fixed" and steps.reach >= layout.start:
             return self._widened(np.ascontiguousarray(queries.upto(steps.reach)[:, : steps.reach]), k, shortlist)
         hits = by_stages(self, queries.all(), steps, k, shortlist=shortlist)
         return _only_shown(hits, self.engine)
