@@ -92,6 +92,7 @@ def test_every_format_becomes_every_other(
         rotate(model, str(place), str(out), width=16)
 
 
+@pytest.mark.slow
 def test_queries_pass_through_the_query_map(collection: Dataset, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     model = AdaWidth.fit(collection, recipe="pca", query_map=True)
