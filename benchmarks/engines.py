@@ -140,8 +140,9 @@ def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path)
 
         return answer
 
+    owns = rival.searches()
     ways: dict[str, dict[int, Answer]] = {
-        "own": {effort: rival.search(effort) for effort in EFFORTS if rival.has_effort} or {0: rival.search(0)},
+        **{way: {effort: search(effort) for effort in EFFORTS} if rival.has_effort else {0: search(0)} for way, search in owns.items()},
         "adaptive": {size: ours(size) for size in SHORTLISTS},
         "in_steps": {size: in_steps(size) for size in SHORTLISTS},
     }
@@ -167,7 +168,10 @@ def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path)
         "curves": drawn,
         "equal_recall": round(wanted, 4),
         "milliseconds": {kind: {way: value and round(value, 3) for way, value in found.items()} for kind, found in times.items()},
-        "speedup": {kind: round((found["own"] or np.nan) / (found["adaptive"] or np.nan), 2) for kind, found in times.items()},
+        "speedup": {
+            kind: {way: round(found[way] / found["adaptive"], 2) for way in owns if found[way] and found["adaptive"]}
+            for kind, found in times.items()
+        },
         "shortlist": enough,
         "requests_a_batch": trips,
         "mean_width": {"adaptive": round(hits.mean_width, 1), "in_steps": round(steps.mean_width, 1)},

@@ -32,6 +32,10 @@ class Rival(ABC):
     def search(self, effort: int) -> Answer:
         """Ids of the ten nearest of each query, with this effort of HNSW."""
 
+    def searches(self) -> dict[str, Callable[[int], Answer]]:
+        """Its full-width searches by name: the plain one is "own"."""
+        return {"own": self.search}
+
     def processor_seconds(self) -> float:
         """Of the engine's own processes, where it has any."""
         return 0.0
@@ -108,7 +112,11 @@ class QdrantEdge(Rival):
         path.mkdir()
         graph = edge.HnswIndexConfig(m=M, ef_construct=BUILD, full_scan_threshold=10_000)
         params = edge.EdgeVectorParams(
-            size=documents.shape[1], distance=edge.Distance.Cosine, datatype=edge.VectorStorageDatatype.Float16, hnsw_config=graph
+            size=documents.shape[1],
+            distance=edge.Distance.Cosine,
+            datatype=edge.VectorStorageDatatype.Float16,
+            hnsw_config=graph,
+            quantization_config=edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99, memory=edge.Memory.Pinned),
         )
         self.shard = edge.EdgeShard.create(str(path), edge.EdgeConfig(vectors={"v": params}))
         for begin in range(0, len(ids), 1_000):
@@ -118,8 +126,14 @@ class QdrantEdge(Rival):
         self.shard.optimize()
         self.shard.flush()
 
-    def search(self, effort: int) -> Answer:
+    def searches(self) -> dict[str, Callable[[int], Answer]]:
+        """By float16, and by codes of a byte a coordinate, whose best are scored again, as ours are."""
+        return {"own": self.search, "own_int8": lambda effort: self.search(effort, codes=True)}
+
+    def search(self, effort: int, *, codes: bool = False) -> Answer:
         import qdrant_edge as edge
+
+        params = edge.SearchParams(exact=False, hnsw_ef=effort, quantization=edge.QuantizationSearchParams(ignore=not codes, rescore=True))
 
         def answer(queries: np.ndarray) -> list[list[str]]:
             requests = [
@@ -127,7 +141,7 @@ class QdrantEdge(Rival):
                     query=edge.Query.Nearest(query.tolist(), using="v"),
                     limit=K,
                     with_payload=["id"],
-                    params=edge.SearchParams(exact=False, hnsw_ef=effort),
+                    params=params,
                 )
                 for query in queries
             ]
