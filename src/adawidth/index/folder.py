@@ -304,6 +304,7 @@ class IndexFolder(RowStore):
             "storage": head.settings.storage,
             **({"bytes_per_document": size} if (size := head.settings.bytes_per_document) else {}),
             "hybrid": head.words,
+            "numbered": head.settings.numbered,
             "fingerprint": head.settings.fingerprint,
             "commit": head.commit,
             "bytes": sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
