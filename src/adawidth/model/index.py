@@ -380,9 +380,9 @@ def _chosen(policies: Policies, policy: str | None, budget: float | None, qualit
 def _check(**options: Any) -> None:
     """Refuses options of a wrong type, before anything looks them up."""
     for name, value in options.items():
-        kinds, least, what = OPTIONS[name]
-        if value is None and name not in NEEDED:
+        if value is None and name not in NEEDED:  # as most are
             continue
+        kinds, least, what = OPTIONS[name]
         if not isinstance(value, kinds) or isinstance(value, bool) or not (least is None or value >= least):
             raise OptionError(f"{name} {value!r} is not {what}")
 
