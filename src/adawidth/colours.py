@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # name -> on a light page, on a dark one
 PAGE = {
@@ -13,6 +13,7 @@ PAGE = {
     "line": ("#98a2b3", "#7a8494"),
     "shade": ("#f4f5f7", "#1d222a"),
 }
+LINE = PAGE["line"][0]
 SERIES = (
     ("#e45756", "#ff7b72"),
     ("#8a939e", "#8f9bad"),
@@ -46,6 +47,7 @@ FAMILIES = (
 )
 ALIKE = {"identity": "truncation"}  # a recipe and a method that are the same
 VARIANT = 3  # the dashes of every variant
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.6)), (0, (5, 1.5, 1, 1.5)))  # by number, as a Style has it, for matplotlib
 
 
 class Style(NamedTuple):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,15 @@ TAUGHT = [  # by gradient, with labels
 ]
 
 
-@pytest.fixture(scope="module", params=NAMES)
+# quick tests have one of the kind: matryoshka-adaptor
+DEAR = {*TAUGHT, "adawidth-query", "adawidth-query:labelled", "dense:paper"} - {"matryoshka-adaptor"}
+
+
+def some_slow(names: list[str]) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in names]
+
+
+@pytest.fixture(scope="module", params=some_slow(NAMES))
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -127,21 +136,21 @@ def seen(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-@pytest.mark.parametrize("taught", [*TAUGHT, "dense"])
+@pytest.mark.parametrize("taught", some_slow([*TAUGHT, "dense"]))
 def test_labels_teach_once_more_from_train_and_dev_together(taught: str, collection: Dataset, seen: list[int]) -> None:
     learning = collection.learning()
     baseline(taught).fit(learning)
     assert seen == [len(learning.train), len(learning.train) + len(learning.dev)]
 
 
-@pytest.mark.parametrize("untaught", [*TAUGHT, "matryoshka-adaptor:unsupervised"])
+@pytest.mark.parametrize("untaught", some_slow([*TAUGHT, "matryoshka-adaptor:unsupervised"]))
 def test_without_labels_nothing_is_learned_again(untaught: str, collection: Dataset, seen: list[int]) -> None:
     learning = collection.learning(labels=untaught == "matryoshka-adaptor:unsupervised")
     baseline(untaught).fit(learning)
     assert seen == [len(learning.train)]
 
 
-@pytest.mark.parametrize("taught", TAUGHT)
+@pytest.mark.parametrize("taught", some_slow(TAUGHT))
 @pytest.mark.usefixtures("few_steps")
 def test_dev_labels_teach_and_a_seed_gives_the_same(taught: str, collection: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks that see nothing but time pass take every descent at its end: dev labels can tell in the last learning alone."""

@@ -160,6 +160,7 @@ def test_the_target_on_a_worked_example() -> None:
         np.testing.assert_allclose(target(batch, tau)[0], np.exp(standard / tau) / np.exp(standard / tau).sum(), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_is_learned_to_select_is_better_than_the_leading_coordinates(collection: Dataset) -> None:
     learning, queries, measure = collection.learning(), collection.split("test"), Measure("nDCG", 10)
     assert queries.judged is not None
@@ -228,6 +229,7 @@ def test_the_memory_forgets_the_oldest_and_leaves_a_row_itself_out() -> None:
     np.testing.assert_allclose((near * rows[20:23, None]).sum(dim=-1), cosines, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_nested_steps_are_a_permutation_of_the_coordinates(collection: Dataset) -> None:
     method = NestedSMEC().fit(collection.learning())
     assert method.rotation is not None
@@ -238,6 +240,7 @@ def test_nested_steps_are_a_permutation_of_the_coordinates(collection: Dataset) 
     assert method.parameters == WIDTH
 
 
+@pytest.mark.slow
 def test_steps_give_their_widths_and_leave_whole_vectors_alone(collection: Dataset) -> None:
     method, x = SMEC().fit(collection.learning()), collection.documents.all()[:5]
     assert method.steps is not None

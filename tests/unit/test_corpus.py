@@ -92,7 +92,10 @@ def test_a_real_corpus_cut_by_the_limit_is_judged_whole(monkeypatch: pytest.Monk
     assert figures[1] == pytest.approx(figures[0], abs=2e-3)
 
 
-@pytest.mark.parametrize("recipe", ["auto", "kyfan", "pca", "identity", "paper"])
+LEARNED = [pytest.param(name, marks=pytest.mark.slow) for name in ("auto", "paper")]
+
+
+@pytest.mark.parametrize("recipe", [*LEARNED, "kyfan", "pca", "identity"])
 @pytest.mark.parametrize("labels", [True, False])
 def test_a_wide_encoder_is_turned_within_its_leading_principal_axes(
     collection: Dataset, monkeypatch: pytest.MonkeyPatch, recipe: str, labels: bool

@@ -85,7 +85,7 @@ def test_every_kernel_of_blas_gives_the_same_bits(tmp_path: Path) -> None:
     assert len(set(found.values())) == 1, found
 
 
-@pytest.mark.parametrize("width", [64, 384, 768, 1024])
+@pytest.mark.parametrize("width", [64, 384, *(pytest.param(wide, marks=pytest.mark.slow) for wide in (768, 1024))])
 @pytest.mark.parametrize("storage", ["flat", "pq4"])
 def test_ids_order_equal_documents_of_several_commits(tmp_path: Path, width: int, storage: str) -> None:
     rng = np.random.default_rng(width)

@@ -35,7 +35,8 @@ def by_sqlite(wanted: str | dict[str, Any], entries: Sequence[dict[str, Any]]) -
 def chosen(wanted: str | dict[str, Any], entries: Sequence[Any] = METADATA) -> list[int]:
     """Which of the entries meet a filter, by SQLite and by Python."""
     found = by_sqlite(wanted, entries)
-    assert [i for i, entry in enumerate(entries) if parse(wanted).matches(entry)] == found
+    asked = parse(wanted)
+    assert [i for i, entry in enumerate(entries) if asked.matches(entry)] == found
     return found
 
 

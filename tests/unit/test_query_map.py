@@ -164,6 +164,7 @@ def test_the_same_seed_gives_the_same_map(model: AdaWidth, refitted: AdaWidth, c
     np.testing.assert_array_equal(again.matrix, refitted.tasks["default"].query_map.matrix)
 
 
+@pytest.mark.slow
 def test_labels_that_mislead_leave_queries_as_they_are(model: AdaWidth, collection: Dataset) -> None:
     """Random labels to learn from, true ones to choose by: the ranking must stay the one before, exactly."""
     rng = np.random.default_rng(0)

@@ -142,9 +142,11 @@ def check(model: AdaWidth, data: Dataset, *, seed: int = 0) -> Check:
 
     Looks at a sample of the documents and queries. Where there are no queries, documents stand in for them.
 
-    >>> from adawidth import bundled, load_dataset
-    >>> data = load_dataset(bundled.path())
-    >>> check(AdaWidth.fit(data, recipe="pca", labels=False), data).fits
+    >>> import numpy as np
+    >>> from adawidth import Dataset, Vectors
+    >>> rows = np.random.default_rng(0).standard_normal((1_300, 96)) / np.arange(1, 97)
+    >>> data = Dataset(Vectors.of(rows[:1_000]), Vectors.of(rows[1_000:]))
+    >>> check(AdaWidth.fit(data, recipe="pca"), data).fits
     True
     """
     if data.documents.width != model.width:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..baselines import Baseline
 from ..baselines.paper import REFLECTIONS, RouterOnly
+from ..colours import DASHES, SERIES, Style, style_of
 from ..data import Learning
 from ..sufficiency.figure import INK, dress
 from . import verdicts
@@ -25,6 +26,7 @@ from .methods import Measured, method_part, method_parts
 WIDTHS = (64, 96, 128, 192, 256)
 ROUTER_ONLY = "router only"
 ROTATION_ONLY = name_of(REFLECTIONS)
+DRAWN = {ROUTER_ONLY: "truncation:router", ROTATION_ONLY: "paper:rotation"}  # as variants of these
 NAMES = {ROTATION_ONLY: "rotation only", "paper": "rotation and router"}
 
 
@@ -80,14 +82,12 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
     widths = _widths(found)
     figure.set_size_inches(8.2, 4.6)
     axes = figure.add_subplot()
-    colours = {"truncation": "#98a2b3", ROUTER_ONLY: "#4a5568", ROTATION_ONLY: "#2f9e8f", "paper": "#3b6fd4"}
-    colours |= {"adawidth": "#d9480f", "adawidth-query": "#8a4fbf"}
     for method in found.methods:
-        dashed = method in COMPARED
+        style = style_of(DRAWN.get(method, method)) or Style(1)
         spent, means = ([figure_of(method, m) for m in widths] for figure_of in (partial(_spent, found), found.overall))
         axes.plot(
-            spent, means, marker="o", markersize=4, linewidth=1.4 if dashed else 2,
-            color=colours.get(method, "#b8bec8"), linestyle=(0, (4, 2)) if dashed else "-", label=NAMES.get(method, method),
+            spent, means, marker="o", markersize=4, linewidth=1.4 if method in COMPARED else 2,
+            color=SERIES[style.colour][0], linestyle=DASHES[style.dashes], label=NAMES.get(method, method),
         )  # fmt: skip
     axes.set_xlabel("mean width", color=INK)
     axes.set_ylabel("nDCG@10, mean over the pairs", color=INK)

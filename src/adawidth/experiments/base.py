@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
+from ..colours import PAGE, themed
 from ..data import Dataset
 from ..errors import ArtifactError, OptionalDependencyError, OptionError
 from ..evaluation.shortlist import EXHAUSTIVE
@@ -134,15 +136,21 @@ def need_matplotlib() -> None:
 
 
 def write_figure(experiment: Experiment, cells: Sequence[Cell], file: IO[bytes], kind: str = "svg") -> None:
-    """The figure, svg or png; the same cells give the same bytes."""
+    """The figure, png, or svg that follows a dark page; the same cells give the same bytes."""
     import matplotlib
     from matplotlib.figure import Figure
 
+    paper = PAGE["page"][0]
     style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "adawidth", "font.family": "sans-serif", "font.size": 10.5}
-    with matplotlib.rc_context(style):
-        figure = Figure(layout="constrained", facecolor="white")
+    with matplotlib.rc_context({**style, "axes.facecolor": paper}):
+        figure = Figure(layout="constrained", facecolor=paper)
         experiment.draw(figure, cells)
-        figure.savefig(file, format=kind, metadata={"Date": None, "Creator": None} if kind == "svg" else None, dpi=150)
+        if kind != "svg":
+            figure.savefig(file, format=kind, dpi=150)
+            return
+        drawn = io.StringIO()
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+        file.write(themed(drawn.getvalue()).encode())
 
 
 def log_widths(axes: Any, widths: Sequence[int]) -> None:

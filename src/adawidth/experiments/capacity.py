@@ -14,6 +14,7 @@ import numpy as np
 
 from ..baselines import Baseline
 from ..baselines.paper import PaperRotation
+from ..colours import SERIES
 from ..data import Learning
 from ..sufficiency.figure import INK, dress
 from . import verdicts
@@ -84,10 +85,9 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
     found = Measured(cells)
     figure.set_size_inches(8.2, 4.6)
     axes = figure.add_subplot()
-    colours = ("#d9480f", "#8a4fbf", "#2f9e8f", "#3b6fd4", "#b58900", "#c2255c", "#5c7c3a", "#4a5568")
     for number, pair in enumerate(found.pairs):
         values = [np.mean([found.mean(pair, name_of(f), m) for m in found.widths(pair)]) for f in REFLECTIONS]
-        colour = colours[number % len(colours)]
+        colour = SERIES[number % len(SERIES)][0]
         axes.plot(REFLECTIONS, values, color=colour, marker="o", markersize=4.5, linewidth=1.8, label=", ".join(pair))
         rival = max(np.mean([found.mean(pair, method, m) for m in found.widths(pair)]) for method in COMPARED)
         axes.plot(REFLECTIONS[-1] * 1.35, rival, color=colour, marker="D", markersize=6)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..baselines import REGISTRY
+from ..colours import DASHES, LINE, SERIES, style_of
 from ..errors import OptionError
 from ..sufficiency.figure import INK, MUTED, dress
 from . import verdicts
@@ -19,18 +20,7 @@ from .methods import Measured, method_parts
 OURS = ("adawidth", "adawidth-query", "adawidth-query:labelled")
 PAPER = "paper"
 COMPARED = ("matryoshka-adaptor", "smec", "learning-to-select")  # by the paper
-DRAWN = {  # in colour; all others are grey
-    "adawidth": "#d9480f",
-    "adawidth-query": "#8a4fbf",
-    "adawidth-query:labelled": "#1f2937",
-    "paper": "#2f9e8f",
-    "dense": "#3b6fd4",
-    "matryoshka-adaptor": "#b58900",
-    "smec": "#c2255c",
-    "learning-to-select": "#5c7c3a",
-    "pca": "#4a5568",
-    "truncation": "#98a2b3",
-}
+DRAWN = (*OURS, PAPER, "dense", *COMPARED, "pca", "truncation")  # in colour; all others are grey
 
 
 def parts(settings: Settings) -> list[Part]:
@@ -213,16 +203,18 @@ def _panel(axes: Any, found: Measured, pair: tuple[str, str]) -> dict[str, Any]:
     for method in sorted(found.methods, key=lambda name: name in DRAWN):
         given, means = found.curve(pair, method)
         widths = [found.spent(pair, method, m) for m in given]
-        colour, oracle = DRAWN.get(method), method.endswith(":oracle")
+        style, oracle = style_of(method) if method in DRAWN else None, method.endswith(":oracle")
+        colour = LINE if style is None else SERIES[style.colour][0]
         (line,) = axes.plot(
-            widths, means, color=colour or "#c9ced6", linewidth=2.4 if method in OURS else 1.6 if colour else 0.9,
-            linestyle=(0, (1, 2)) if oracle else "-", zorder=4 if method in OURS else 3 if colour else 2, solid_capstyle="round",
+            widths, means, color=colour, linewidth=2.4 if method in OURS else 1.6 if style else 0.9, alpha=1 if style else 0.55,
+            linestyle=DASHES[style.dashes] if style else (0, (1, 2)) if oracle else "-",
+            zorder=4 if method in OURS else 3 if style else 2, solid_capstyle="round",
         )  # fmt: skip
-        if colour:
+        if style:
             spreads = [found.spread(pair, method, m) for m in given]
             low, high = ([mean + sign * spread for mean, spread in zip(means, spreads, strict=True)] for sign in (-1, 1))
             axes.fill_between(widths, low, high, color=colour, alpha=0.15, linewidth=0)
-        handles[method if colour else "oracles" if oracle else "other methods"] = line
+        handles[method if style else "oracles" if oracle else "other methods"] = line
     frozen = found.of_pair(pair, "frozen")
     axes.axhline(frozen, color=MUTED, linewidth=1.1, linestyle=(0, (5, 3)), zorder=1)
     axes.text(1, frozen, "frozen, full width ", transform=axes.get_yaxis_transform(), ha="right", va="bottom", color=MUTED, fontsize=9)

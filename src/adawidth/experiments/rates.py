@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..baselines.paper import REFLECTIONS, learned_rotation
+from ..colours import SERIES
 from ..data import Dataset
 from ..evaluation.points import unseen_queries
 from ..sufficiency import compare_rates
@@ -77,7 +78,7 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
     figure.set_size_inches(7.4, 1.5 + 0.4 * len(told))
     axes = figure.add_subplot()
     middle, low, high = (np.array([cell["rates"][name] for cell in told], np.float64) for name in ("difference", "low", "high"))
-    axes.errorbar(middle, range(len(told)), xerr=[middle - low, high - middle], fmt="o", color="#2f9e8f", markersize=5)
+    axes.errorbar(middle, range(len(told)), xerr=[middle - low, high - middle], fmt="o", color=SERIES[0][0], markersize=5)
     axes.axvline(0, color=MUTED, linewidth=1.1, linestyle=(0, (5, 3)))
     dress(axes, "information rate γ: the rotation's less the frozen axes', median with 95 % interval")
     axes.set_yticks(range(len(told)), [f"{label(cell)}, seed {cell['seed']}" for cell in told])

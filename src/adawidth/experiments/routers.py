@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..baselines.paper import REFLECTIONS, learned_rotation
+from ..colours import SERIES
 from ..data import Dataset
 from ..evaluation.points import unseen_queries
 from ..evaluation.significance import mean_interval
@@ -37,7 +38,7 @@ MANY = 100_000  # documents above which the paper finds the router to add +.0045
 GRID = sorted({round((1 - share) * low + share * high) for low, high in PAIRS for share in SHARES})
 INNER = slice(1, -1)  # shares between the ends, where routed and fixed may differ
 DIGITS = 5
-COLOURS = {"trees": "#2f9e8f", "mlp": "#3b6fd4", "ridge": "#8a4fbf", ORACLE: "#d9480f", "fixed": "#98a2b3"}
+DRAWN = {"trees": 3, "mlp": 2, "ridge": 4, ORACLE: 0, "fixed": 1}  # the numbers of their colours
 
 
 def parts(settings: Settings) -> list[Part]:
@@ -208,10 +209,12 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
             if not found:
                 continue
             axes = figure.add_subplot(len(ROTATIONS), len(PAIRS), row * len(PAIRS) + column + 1)
-            for name, colour in COLOURS.items():
+            for name, number in DRAWN.items():
                 values = np.mean([_over_seeds(group, name) for group in found], axis=0)
                 dashed = (0, (4, 2)) if name == "fixed" else "-"
-                (handles[name],) = axes.plot(found[0][0]["widths"], values, color=colour, linestyle=dashed, marker="o", markersize=3.5)
+                (handles[name],) = axes.plot(
+                    found[0][0]["widths"], values, color=SERIES[number][0], linestyle=dashed, marker="o", markersize=3.5
+                )
             axes.set_xticks(found[0][0]["widths"])
             dress(axes, f"{NAMES[rotation]}, {pair[0]} or {pair[1]}")
     figure.supxlabel("mean width (coordinates read per candidate)", color=INK, fontsize=10.5)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..colours import LINE, SERIES
 from ..data import Dataset
 from ..rotation import Rotation
 from ..sufficiency.figure import INK, dress
@@ -119,17 +120,16 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
     """A panel per factor: what changing it alone does to the mean on dev, one line per pair."""
     everywhere = pairs(cells)
     figure.set_size_inches(2.2 + 3.0 * len(FACTORS), 4.2)
-    colours = ("#d9480f", "#8a4fbf", "#2f9e8f", "#3b6fd4", "#b58900", "#c2255c", "#5c7c3a", "#4a5568")
     first = None
     for i, factor in enumerate(FACTORS):
         first = axes = figure.add_subplot(1, len(FACTORS), i + 1, sharey=first)
         for number, pair in enumerate(everywhere):
             values = [_mean(cells, (*CHOSEN[:i], value, *CHOSEN[i + 1 :]), pair) - _mean(cells, CHOSEN, pair) for value in GRID[factor]]
             axes.plot(
-                range(len(values)), values, color=colours[number % len(colours)], marker="o", markersize=4.5, linewidth=1.8,
+                range(len(values)), values, color=SERIES[number % len(SERIES)][0], marker="o", markersize=4.5, linewidth=1.8,
                 label=", ".join(pair) if i == 0 else None,
             )  # fmt: skip
-        axes.axvline(GRID[factor].index(CHOSEN[i]), color="#98a2b3", linewidth=1, linestyle=(0, (5, 3)), zorder=1)
+        axes.axvline(GRID[factor].index(CHOSEN[i]), color=LINE, linewidth=1, linestyle=(0, (5, 3)), zorder=1)
         axes.set_xticks(range(len(GRID[factor])), [f"{value:g}" for value in GRID[factor]])
         dress(axes, factor)
     figure.supylabel("dev nDCG@10, less the paper's setting (dashed)", color=INK, fontsize=10.5)

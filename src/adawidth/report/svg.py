@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..colours import ALWAYS, OURS, PAGE, SERIES, Style, style_of, variables
+from ..colours import ALWAYS, DASHES, LINE, OURS, PAGE, SERIES, Style, style_of, variables
 from ..errors import OptionalDependencyError
 from ..evaluation.curves import WIDTH, Chart
 
 MOST = 9  # curves in colour
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.6)), (0, (5, 1.5, 1, 1.5)))  # by number, as a Style has it
-_INK, _MUTED, _GRID, _LINE = (PAGE[name][0] for name in ("ink", "muted", "grid", "line"))
+_INK, _MUTED, _GRID = (PAGE[name][0] for name in ("ink", "muted", "grid"))
 
 
 def series(chart: Chart) -> dict[str, Style | None]:
@@ -55,7 +54,7 @@ def _plot(axes: Any, chart: Chart, styles: Mapping[str, Style | None]) -> None:
     for curve in sorted(chart.curves, key=lambda curve: styles[curve.name] is not None):
         style = styles[curve.name]
         if style is None:
-            axes.plot(curve.widths, curve.means, color=_LINE, linewidth=0.9, alpha=0.55, zorder=2)
+            axes.plot(curve.widths, curve.means, color=LINE, linewidth=0.9, alpha=0.55, zorder=2)
             continue
         colour, ours = SERIES[style.colour][0], curve.name == OURS
         means, sds = np.array(curve.means), np.array(curve.sds)
@@ -71,7 +70,7 @@ def _plot(axes: Any, chart: Chart, styles: Mapping[str, Style | None]) -> None:
             zorder=6,
         )  # fmt: skip
     if chart.frozen is not None:
-        axes.axhline(chart.frozen, color=_LINE, linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
+        axes.axhline(chart.frozen, color=LINE, linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
 
 
 def _dress(axes: Any, chart: Chart, narrow: bool) -> None:
