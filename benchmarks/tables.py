@@ -305,11 +305,11 @@ def encoding() -> str:
 def durability() -> str:
     parts = ["## The index on disk", ""]
     if crash := result("crash"):
-        verbs = ("add", "update", "remove", "compact")
+        verbs = ("add", "update", "remove", "compact", "words")
         keys = {"cut short": "calls_under_way_when_killed", "there whole": "of_these_there_whole", "not there": "of_these_not_there_at_all"}
-        parts += [f"`{crash['command']}`: {crash['kills']} writers killed with SIGKILL at random moments,"]
+        parts += [f"`{crash['command']}`: {crash['kills']} writers killed with SIGKILL at random moments, in {crash['folders']} folders,"]
         calls, problems = crash["acknowledged_calls"], len(crash["problems"])
-        parts += [f"{calls} calls acknowledged; problems found: {problems}. Of the calls cut short:", ""]
+        parts += [f"{calls} calls acknowledged; problems found: {problems}. Of the calls cut short (words: `compact(hybrid=True)`):", ""]
         parts += [table(["", *verbs], [[name, *(crash[key].get(verb, "") for verb in verbs)] for name, key in keys.items()]), ""]
     if faults := result("faults"):
         said, (errors, words) = faults["what_the_writer_said"], (("EIO", "ENOSPC", "KILL"), ("ok", "refused", "unknown", "killed"))
@@ -321,7 +321,7 @@ def durability() -> str:
         parts += [table(["", *errors], [[word, *(said[error].get(word, "") for error in errors)] for word in words]), ""]
     if mutations := result("mutations"):
         every, words = mutations["all"], ("refused", "right", "answered")
-        count = f"{mutations['mutations']:,} damaged and {mutations['crafted']:,} crafted folders and files"
+        count = f"{mutations['cases']:,} of {mutations['mutations']:,} damaged and {mutations['crafted']:,} crafted folders and files"
         parts += [f"`{mutations['command']}`: {count} of {len(mutations['outcomes']) - 1} kinds,"]
         parts += [
             f"problems found: {len(mutations['problems'])}. {every['refused']:,} were refused, {every['right']:,} answered rightly, and"

@@ -18,6 +18,7 @@ from adawidth import AdaWidth, Dataset, Qrels, Vectors, __version__
 from adawidth.data import unit
 
 STORAGES: tuple[Any, ...] = ("flat", "int8", "pq4", "ivf")
+SMALL = 16  # bytes of a document's codes in the ivf index
 WORDED = ("flat", "pq4")  # with the words of titles and texts
 CLUSTERS, MEMBERS, K = 40, 6, 5
 QUERIES = {"train": 400, "dev": 80, "test": 8}
@@ -63,7 +64,10 @@ def make_indexes(out: Path) -> dict[str, Any]:
     expected = {}
     for storage in STORAGES:
         path, titles = out / "indexes" / storage, [f"Title {i}" for i in range(len(data.documents))]
-        with model.index(data.documents, path=path, titles=titles, storage=storage, hybrid=storage in WORDED) as index:
+        size = SMALL if storage == "ivf" else None
+        with model.index(
+            data.documents, path=path, titles=titles, storage=storage, bytes_per_document=size, hybrid=storage in WORDED
+        ) as index:
             if storage == "flat":
                 told: Any = {"titles": ["Near 0", "Near 1"], "texts": ["ünïcode", ""], "metadata": [{"lang": "en"}, {"lang": "de"}]}
                 index.add(queries.all()[:2], ["near 0", "near 1"], **told)

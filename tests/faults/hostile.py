@@ -31,6 +31,7 @@ from adawidth.integrations.export.faiss import export_faiss
 from adawidth.serve.routes.shared import numbers
 from adawidth.sufficiency import RequiredWidths, required_widths
 from adawidth.training import corpus
+from adawidth.types import BYTES
 from faults.watched import Case, serve
 from small_index import DOCUMENTS, WIDTH, vectors
 from small_model import small_model
@@ -278,7 +279,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "by the router's own features": {"policy": "router", "budget": 50},
     "by proof": {"policy": "certify"},
     "filtered": {"where": FILTER, "shortlist": 10},
-    "of few": {"where": "year = 2007", "shortlist": 5, "k": 2},
+    "of few": {"where": "year = 2007", "shortlist": 3, "k": 2},
 }
 ASKING = {"queries": QUERIES, "k": 5}
 FEWER = ("k", "start", "shortlist")
@@ -299,8 +300,10 @@ ENTRIES: dict[str, Entry] = {
     },
     **{f"write to {place}": Entry(at(place, written), (), ("x",), {"x": vectors(4, seed=7)}) for place in ("memory", "pq4")},
     **{
-        f"index as {storage}": Entry(indexed, ("keep", "bytes_per_document"), ("x",), {"x": vectors(120), "storage": storage})
-        for storage in STORAGES
+        f"index as {storage}{' in few bytes' if size else ''}": Entry(
+            indexed, ("keep", "bytes_per_document"), ("x",), {"x": vectors(120), "storage": storage, "bytes_per_document": size}
+        )
+        for storage, size in (*((storage, None) for storage in STORAGES), ("pq4", BYTES[0]))
     },
     "index in 16 bytes": Entry(
         indexed, ("bytes_per_document",), ("x",), {"x": vectors(120), "storage": "pq4", "bytes_per_document": 16}

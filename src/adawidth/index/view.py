@@ -23,7 +23,7 @@ from ..hits import Hits, Read
 from ..kernels.extend import inner_products
 from ..kernels.rescore import survey
 from ..kernels.topk import top_k
-from ..policies import Policy
+from ..policies import Fixed, Policy
 from ..rotation import Rotated
 from ..stages import RowBackend, Stage
 from ..stages.words import Lexicon
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
 MORE = 16  # candidates beyond those wanted: codes and rows are rounded differently, and a query's own document is left out
+FILTERED = 2  # times the candidates wanted, with a filter: codes made for all documents tell fewer of those that lie together apart
 FILTERS = 32  # answers to filters that are kept
 
 
@@ -124,15 +125,21 @@ class View(RowBackend):
             return super().answer(queries, policy, k, shortlist)
         shortlist = max(shortlist, k)
         candidates = self._candidates(queries.upto(self._coded_width), shortlist, None)
-        count = self._check(candidates, shortlist)
+        count, joined = self._check(candidates, shortlist), None
+        if self._joint is not None and candidates.shape[1] > shortlist:
+            joined = self._rescorer.answer(queries, candidates, self._joint, shortlist, candidates.shape[1])
+            candidates = joined.rows
         found = self._rescorer.answer(queries, candidates, policy, k, shortlist)
-        read = Read(count, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)
+        coordinates = found.coordinates if joined is None else found.coordinates + joined.coordinates
+        read = Read(count, coordinates, self._scan_bytes + 2 * coordinates, queries.ready)
         return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
 
     def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best documents at this width among those that the codes find, for rotated queries; `own` is a row each to leave out."""
         k = min(k, len(self.alive))
         candidates = self._candidates(queries, k + MORE, own)
+        if self._joint is not None and candidates.shape[1] > k + MORE:
+            candidates = self.best_of(queries, candidates, self._joint.width, k + MORE).candidates
         return self.best_of(queries, candidates, width, k)
 
     def scan(self, queries: F32, width: int, k: int) -> Stage:
@@ -157,7 +164,17 @@ class View(RowBackend):
     @cached_property
     def _coded_width(self) -> int:
         """How many coordinates of a query the codes need."""
-        return max(width for _, width, _ in self._codes)
+        return max((width for _, width, _ in self._codes), default=self.manifest.head.settings.start)
+
+    @cached_property
+    def _joint(self) -> Fixed | None:
+        """How candidates of several segments become one shortlist: by their rows, as far as the codes reach.
+
+        At the start width, as the policy begins, they would lose what codes of twice that width find. None where codes reach no further.
+        """
+        settings = self.manifest.head.settings
+        widths = [width for width in settings.ladder if settings.start < width <= self._coded_width]
+        return Fixed(widths[-1], widths[-1]) if widths else None
 
     def norms(self, width: int) -> F32:
         """Length of every document's prefix. (N,)"""
@@ -223,6 +240,7 @@ class View(RowBackend):
     def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
         """The k best documents of every segment by its codes, in any order, -1 where there are fewer. (Q, C)"""
         found = []
+        k = k if self._whole is None or self._joint is None else FILTERED * k
         for (codes, width, count), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
             rows = codes.search(queries[:, :width], min(k, count), allowed)
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
