@@ -58,6 +58,9 @@ bench: $(VENV)/.installed-engines
 	for name in rescoring latency resident growth rivals first_query index_add crash faults mutations busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(ONE_THREAD) $(BIN)/python benchmarks/engines.py $(DATASETS)/clues --encoder ada002
 	$(ONE_THREAD) $(BIN)/python benchmarks/ray_workers.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/serve.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/paper_data.py $(DATASETS) --out $(MADE)
+	$(ONE_THREAD) $(BIN)/python benchmarks/serve_chroma.py $(MADE)/union --encoder wordllama
 
 # what docs/paper.md rests on, cell by cell: interrupt it when you like, run it twice side by side; days of one core from nothing
 DATASETS ?= ../shared/datasets

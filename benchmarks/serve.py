@@ -27,11 +27,12 @@ import numpy as np
 
 from adawidth import AdaWidth, Client, bundled, load_dataset, open_index
 from adawidth.model import Index
+from http_load import BATCH
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "serve.json"
 KEY = "for this benchmark only"
-CONNECTIONS, BATCH, TURNS = 32, 32, 4
+CONNECTIONS, TURNS = 32, 4
 READY = 60.0  # seconds
 
 
@@ -89,17 +90,18 @@ def wait_for(port: int, path: str) -> None:
     raise TimeoutError(f"nothing answers at {port} after {READY} s")
 
 
-def start_load(folder: Path, queries: np.ndarray, port: int, connections: dict[str, int], seconds: float, key: str = KEY) -> Any:
-    """The second process."""
+def start_load(folder: Path, queries: np.ndarray, port: int, connections: dict[str, int], seconds: float, **more: Any) -> Any:
+    """The second process; `more` are options of searches, and the path of a Chroma collection."""
     np.save(folder / "queries.npy", queries)
-    spec = {"port": port, "key": key, "connections": connections, "seconds": seconds, "queries": str(folder / "queries.npy")}
+    spec = {"port": port, "key": KEY, "connections": connections, "seconds": seconds, "queries": str(folder / "queries.npy")}
+    spec |= {"options": {}, "chroma": "", **more}
     (folder / "spec.json").write_text(json.dumps(spec))
     return subprocess.Popen([sys.executable, str(HERE / "http_load.py"), str(folder / "spec.json")], stdout=subprocess.PIPE, text=True)
 
 
-def loaded(*given: Any) -> dict[str, Any]:
+def loaded(*given: Any, **more: Any) -> dict[str, Any]:
     """What it measured."""
-    with start_load(*given) as running:
+    with start_load(*given, **more) as running:
         return dict(json.loads(running.communicate()[0]))
 
 

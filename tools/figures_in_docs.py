@@ -8,10 +8,10 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = [ROOT / "README.md", ROOT / "docs" / "home.md", ROOT / "docs" / "performance.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "home.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "service.md"]
 COLLECTIONS = ("scifact", "medquad", "nl2bash")
 FULL = 384
-PLACE = re.compile(r"<!-- (?P<name>headline|figures|speed) -->\n.*?<!-- end of (?P=name) -->", re.DOTALL)
+PLACE = re.compile(r"<!-- (?P<name>headline|figures|speed|service) -->\n.*?<!-- end of (?P=name) -->", re.DOTALL)
 
 
 def read(name: str) -> Any:
@@ -68,9 +68,51 @@ def speed() -> str:
     return _table(lines)
 
 
+def service() -> str:
+    """The service under load, and beside Chroma's server."""
+    found = read("serve")
+    rates, steady, restart = (found[part] for part in ("rates", "steady", "restart"))
+    rate, rounds = {name: f"{value:,.0f} per second" for name, value in rates["queries_per_second"].items()}, steady["rounds"]
+    last, lost = rounds[-1]["search"], steady["writes_answered"] - steady["documents_written_twice_or_kept"]
+    memory = f"{rounds[0]['resident_mb']:.0f} MB after the first, {rounds[-1]['resident_mb']:.0f} after the last"
+    lines = [
+        ["", "measured"],
+        ["---"] * 2,
+        ["one query per request", f"{rate['ids']}: {_short(rates['ids_over_nothing'])} of an endpoint that does nothing"],
+        ["the same with titles and texts", f"{rate['search']}: {_short(rates['search_over_nothing'])} of it"],
+        [
+            "32 queries per request",
+            f"{rate['batch']}: {rates['batch_over_in_process']:.2f} times one thread of a process that holds the index",
+        ],
+        [f"with two writers, {len(rounds)} × {steady['seconds']:.0f} s", f"{steady['errors']} errors, {lost} writes lost, {memory}"],
+        ["searches beside them", f"half within {last['p50_ms']:.0f} ms, 99 % within {last['p99_ms']:.0f} ms"],
+        ["killed with requests in flight", f"{restart['writes_lost']} of {restart['writes_answered']} answered writes lost"],
+        ["started again", f"ready in {restart['ready_over_open']:.2f} times what a process takes to open the index"],
+    ]
+    if (RESULTS / "serve_chroma.json").exists():
+        lines += _beside_chroma()
+    where = f"On {found['machine']['cpus']} cores, which the load shared with the service"
+    return f"{_table(lines)}\n{where}; load average before it began: {found['machine']['load']:.1f}.\n"
+
+
+def _beside_chroma() -> list[list[str]]:
+    """Rows of the table: the faster setting of each at equal nDCG@10."""
+    found = read("serve_chroma")
+    lines = []
+    for kind, what in (("single", "one query"), ("batch", f"{found['queries_per_batch']} queries")):
+        best = found["at_equal_ndcg"][kind]
+        theirs = found["queries_per_second"][best["chroma"]]
+        beside = f"Chroma {found['chroma']} at nDCG@10 {_short(theirs['nDCG@10'])}: {theirs[kind]:,.0f} per second"
+        if best["ratio"] is not None:
+            ours = found["queries_per_second"][best["adawidth"]]
+            beside = f"{ours[kind]:,.0f} per second at nDCG@10 {_short(ours['nDCG@10'])}, {best['ratio']:.1f} times {beside}"
+        lines.append([f"{found['documents']:,} documents × {found['width']}, {what} per request", beside])
+    return lines
+
+
 def written(page: str) -> str:
     """The page with every figure as the results have it now."""
-    makers: dict[str, Callable[[], str]] = {"headline": headline, "figures": figures, "speed": speed}
+    makers: dict[str, Callable[[], str]] = {"headline": headline, "figures": figures, "speed": speed, "service": service}
     return PLACE.sub(lambda found: f"<!-- {found['name']} -->\n{makers[found['name']]()}<!-- end of {found['name']} -->", page)
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import httpx
+import numpy as np
 import pytest
 
-from adawidth import Index
-from browser_page import KEY, QUERY, found, search_for
+from adawidth import Index, open_index
+from adawidth.rotation import QueryMap
+from adawidth.tasks import TaskMap
+from browser_page import KEY, QUERY, Watched, found, search_for
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -97,6 +102,97 @@ def test_three_ways_side_by_side_with_differences_marked(answered: Page, docstri
         assert missing == ([f"Missing: {', '.join(lost)}"] if (lost := [name for name in full if name not in own]) else [])
         if own != full:
             assert card.locator("dd").last.inner_text() == f"{10 - len(marked)} of 10"
+
+
+def test_a_filter_narrows_all_three_lists(answered: Page, docstrings: Index) -> None:
+    from playwright.sync_api import expect
+
+    assert "module" in answered.inner_text("#filter-hint")
+    narrow(answered, "module = 'collections'")
+    wanted = ids(docstrings, where="module = 'collections'")
+    assert wanted
+    assert all(name.startswith("collections") for name in wanted)
+    assert found(answered) == wanted
+    for place in range(3):
+        names = answered.locator("#compare .card").nth(place).locator("li .name").all_inner_texts()
+        assert names
+        assert all(name.startswith("collections") for name in names)
+    narrow(answered, "module = 'nowhere'")
+    expect(answered.locator("#way-story")).to_have_text("No document meets the filter.")
+    assert found(answered) == []
+    narrow(answered, "")
+    assert found(answered) == ids(docstrings)
+
+
+def test_a_filter_that_is_none_is_told_and_marked(visit: Callable[..., Watched], served: Running) -> None:
+    from playwright.sync_api import expect
+
+    watched = visit(served.url)
+    search_for(watched.page)
+    watched.page.fill("#filter", "modul = 'x'")
+    watched.page.keyboard.press("Tab")
+    expect(watched.page.locator("#problem")).to_contain_text("module")  # the names there are
+    assert watched.page.get_attribute("#filter", "aria-invalid") == "true"
+    assert watched.errors.pop().startswith("Failed to load resource")  # as Chromium tells a 422
+    narrow(watched.page, "module = 'collections'")
+    assert watched.page.get_attribute("#filter", "aria-invalid") is None
+    assert watched.page.locator("#problem").is_hidden()
+
+
+def test_words_count_where_they_are_asked_to(answered: Page, docstrings: Index) -> None:
+    from playwright.sync_api import expect
+
+    wanted = ids(docstrings, hybrid=True)
+    assert wanted != ids(docstrings)
+    clear(answered)
+    answered.check("#hybrid")
+    answered.locator("#compare .card").nth(2).wait_for()
+    assert found(answered) == wanted
+    answered.locator("#results button.quiet", has_text="More like this").first.click()  # a document has no words to ask with
+    expect(answered.locator("#results-note")).to_contain_text("Like ")
+    assert found(answered)[0] == wanted[0]
+
+
+def test_a_task_is_chosen_where_the_model_has_some(docstrings: Index, visit: Callable[..., Watched]) -> None:
+    """A query map that turns queries around, so that nothing it finds is found without it."""
+    from adawidth.serve.run import running
+
+    model = docstrings.model
+    turned = QueryMap.fold(model.rotation, -2 * np.eye(model.width, dtype=np.float32), np.zeros(model.width, np.float32))
+    tasks = {"opposite": TaskMap(turned, model.policies)}
+    assert docstrings.path is not None
+    served = open_index(docstrings.path).with_model(replace(model, tasks=tasks))
+    with running(served, key=KEY) as service:
+        page = visit(service.url).page
+        search_for(page)
+        assert page.locator("#task option").all_inner_texts() == ["opposite", "none"]
+        assert page.input_value("#task") == "none"
+        assert found(page) == ids(docstrings)
+        clear(page)
+        page.select_option("#task", "opposite")
+        page.locator("#compare .card").nth(2).wait_for()
+        assert found(page) == ids(served, task="opposite")
+        assert not set(found(page)) & set(ids(docstrings))
+
+
+def test_fields_that_an_index_has_no_use_for_are_not_there(vectors_alone: Running, visit: Callable[..., Watched], page: Page) -> None:
+    bare = visit(vectors_alone.url).page
+    bare.locator("#examples-list button").first.wait_for()
+    assert not any(bare.locator(f"#{name}").is_visible() for name in ("filter", "task", "hybrid"))
+    assert [page.locator(f"#{name}").is_visible() for name in ("filter", "task", "hybrid")] == [True, False, True]
+
+
+def clear(page: Page) -> None:
+    """Empties the three lists, to see when they are there again."""
+    page.evaluate("document.getElementById('compare').replaceChildren()")
+
+
+def narrow(page: Page, condition: str) -> None:
+    """Sets the filter by keyboard, and waits for the answer."""
+    clear(page)
+    page.fill("#filter", condition)
+    page.locator("#filter").press("Tab")
+    page.locator("#compare .card").nth(2).wait_for()
 
 
 def test_live_charts_follow_the_queries(answered: Page) -> None:

@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from adawidth.cli.app import app
 from adawidth.errors import OptionError
+from adawidth.serve import protocol
 from adawidth.serve.logs import Structured
 from adawidth.serve.run import Running
 from adawidth.serve.settings import Settings, read_key
@@ -91,6 +93,41 @@ def test_a_slow_client_is_let_go_and_holds_nobody_up(serving: Callable[..., Runn
         connection.settimeout(30)
         assert connection.recv(4_096).startswith(b"HTTP/1.1 408")
         connection.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "])
+def test_a_head_that_never_ends_is_let_go(serving: Callable[..., Running], monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    """Nothing at all, or a head that is never finished: on a new connection, and after a request that was answered."""
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    service = serving()
+    where = urlsplit(service.url)
+    whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for first in (b"", whole) if sent else (b"",):
+        with socket.create_connection((where.hostname, where.port), timeout=60) as slow:
+            if first:
+                slow.sendall(first)
+                assert b'"ok"' in read_until(slow, b"}")
+            slow.sendall(sent)
+            told = read_until(slow)
+        assert told.startswith(b"HTTP/1.1 408 ")
+        assert json.loads(told.partition(b"\r\n\r\n")[2])["code"] == "request_timeout"
+
+
+def test_heads_are_bounded_in_size(serving: Callable[..., Running]) -> None:
+    where = urlsplit(serving().url)
+    with socket.create_connection((where.hostname, where.port), timeout=60) as large:
+        large.sendall(b"GET /healthz HTTP/1.1\r\nX-More: ".ljust(protocol.LARGEST_HEAD + 1, b"x"))
+        assert read_until(large).startswith(b"HTTP/1.1 431 ")
+
+
+def read_until(connection: socket.socket, end: bytes | None = None) -> bytes:
+    """What arrives, up to these bytes or until the other side closes."""
+    read = b""
+    while end is None or not read.endswith(end):
+        if not (part := connection.recv(65_536)):
+            break
+        read += part
+    return read
 
 
 def test_rates_are_bounded_per_client(serving: Callable[..., Running]) -> None:

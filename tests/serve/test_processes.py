@@ -1,12 +1,8 @@
 """Several processes at one folder: new commits, locks, kills, restarts, workers."""
 
 import json
-import os
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -20,29 +16,9 @@ import pytest
 from adawidth import AdaWidth, open_index
 from adawidth.index.store import lock
 from adawidth.serve.run import Running
-from small_service import FILL, KEY, THINGS
+from small_service import AUTHORISED, FILL, THINGS, Process
 
 COUNT = FILL + len(THINGS)
-AUTHORISED = {"Authorization": f"Bearer {KEY}"}
-
-
-class Process:
-    """`adawidth serve` in a process of its own."""
-
-    def __init__(self, folder: Path, *options: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        command = [sys.executable, "-c", "from adawidth.cli import main; main()", "serve", str(folder), "--port", str(self.port), *options]
-        self.running = subprocess.Popen(command, env={**os.environ, "ADAWIDTH_API_KEY": KEY}, stderr=subprocess.PIPE, text=True)
-        self.http = httpx.Client(base_url=self.url, headers=AUTHORISED, timeout=60, transport=httpx.HTTPTransport(retries=8))
-        assert self.http.get("/readyz").status_code == 200
-
-    def end(self, how: signal.Signals) -> str:
-        """What it has logged."""
-        self.http.close()
-        self.running.send_signal(how)
-        return self.running.communicate(timeout=60)[1]
 
 
 @pytest.fixture
@@ -50,7 +26,7 @@ def started(things: Path) -> Iterator[Callable[..., Process]]:
     with ExitStack() as stack:
 
         def start(*options: str) -> Process:
-            process = Process(things, *options)
+            process = Process(str(things), *options)
             stack.callback(process.running.wait)
             stack.callback(process.running.kill)
             return process

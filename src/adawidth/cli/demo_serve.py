@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import need
 from .output import say
@@ -47,7 +47,8 @@ def index_docstrings(path: Path, *, force: bool = False) -> None:
         for name in names:
             texts.append(_text(name))
             advance()
-    model.index(data.documents, path, titles=names, texts=texts, metadata=[_metadata(name) for name in names], force=force).close()
+    known: dict[str, Any] = {"titles": names, "texts": texts, "metadata": [_metadata(name) for name in names]}
+    model.index(data.documents, path, **known, hybrid=True, force=force).close()
 
 
 def _text(name: str) -> str:

@@ -39,6 +39,7 @@ def create_app(opened: Index, settings: Settings | None = None, reopen: Callable
 
     app = FastAPI(title="AdaWidth", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
+    app.router.routes.append(search.direct(service))
     for part in (search, vectors, documents, embeddings, feedback, index, operations):
         app.include_router(part.router)
     for file in sorted(PAGE.iterdir()):

@@ -1,7 +1,7 @@
 """Micro-batching: what arrives while a scan is running waits for it, and is then answered together by one scan.
 
-Nothing waits while a thread is free, so a single request is as fast as it can be; under load the batches grow by themselves, and no
-request waits longer than the scans before it take.
+A scan starts as soon as a thread is free and the requests that the event loop has already read have all been taken in, so a single
+request is as fast as it can be; under load the batches grow by themselves, and no request waits longer than the scans before it take.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
@@ -20,20 +20,26 @@ Answered = TypeVar("Answered")
 class Batcher(Generic[Asked, Answered]):
     """Questions with the same key are answered together, in threads. Used from one event loop only."""
 
-    def __init__(self, name: str, run: Callable[[Hashable, Sequence[Asked]], Sequence[Answered]], threads: int, most: int) -> None:
-        """`run` answers questions of one key, one answer each, in their order; it is given at most `most` of them."""
+    def __init__(
+        self, name: str, run: Callable[[Hashable, Sequence[Asked]], Sequence[Answered | Exception]], threads: int, most: int
+    ) -> None:
+        """`run` answers questions of one key, one answer or error each, in their order; it is given at most `most` of them."""
         self._run = run
         self._most = most
         self._free = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._waiting: dict[Hashable, deque[tuple[Asked, asyncio.Future[Answered]]]] = {}  # the key that has waited longest first
-        self._running: set[asyncio.Future[Sequence[Answered]]] = set()
+        self._running: set[asyncio.Future[Sequence[Answered | Exception]]] = set()
+        self._due = False  # a start is on the event loop's list
 
     async def ask(self, key: Hashable, asked: Asked) -> Answered:
         """The answer to one question."""
-        future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answered] = loop.create_future()
         self._waiting.setdefault(key, deque()).append((asked, future))
-        self._start()
+        if self._free and not self._due:
+            self._due = True
+            loop.call_soon(self._start)
         return await future
 
     def close(self) -> None:
@@ -41,6 +47,7 @@ class Batcher(Generic[Asked, Answered]):
         self._pool.shutdown(wait=True)
 
     def _start(self) -> None:
+        self._due = False
         while self._free and self._waiting:
             key, queue = next(iter(self._waiting.items()))
             del self._waiting[key]
@@ -54,16 +61,16 @@ class Batcher(Generic[Asked, Answered]):
                 self._running.add(running)
                 running.add_done_callback(partial(self._finish, [future for _, future in taken]))
 
-    def _finish(self, futures: Sequence[asyncio.Future[Answered]], done: asyncio.Future[Sequence[Answered]]) -> None:
+    def _finish(self, futures: Sequence[asyncio.Future[Answered]], done: asyncio.Future[Sequence[Answered | Exception]]) -> None:
         self._running.discard(done)
         self._free += 1
         error = done.exception()
-        answers: Sequence[Answered | None] = [None] * len(futures) if error is not None else done.result()
+        answers: Sequence[Any] = [error] * len(futures) if error is not None else done.result()
         for future, answer in zip(futures, answers, strict=True):
             if future.done():
                 continue
-            if error is not None:
-                future.set_exception(error)
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
             else:
-                future.set_result(answer)  # type: ignore[arg-type]
+                future.set_result(answer)
         self._start()

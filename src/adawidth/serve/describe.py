@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 SENTENCE = re.compile(r"(?<=[.!?])\s")
 SHORTEST, LONGEST = 12, 120  # characters of an example
 WORDS = 3  # of a title that is taken
+LOOKED_AT = 100  # documents, for what is known of them
 
 
 def facts(service: Service) -> dict[str, Any]:
     """As /v1/index gives it: no paths, and nothing of the machine."""
     index, settings = service.index, service.settings
     model, known = index.model, index.facts()
+    ids = list(islice(iter(index), LOOKED_AT))
+    some = index.documents(ids) if ids else []
+    worded = known.get("storage") == "memory" and any(one.title or one.text for one in some)
     policies = ["taper", "fixed", "certify", *(["router"] if model.policies.router is not None else [])]
     return {
         "name": index.path.name if index.path is not None else str(known.get("engine", "memory")),
@@ -37,8 +41,10 @@ def facts(service: Service) -> dict[str, Any]:
         "target_width": min(model.policies.taper.target, index.width),
         "storage": str(known.get("storage") or known.get("engine") or "memory"),
         "commit": known.get("commit"),
-        "numbered": known.get("numbered"),
+        "numbered": bool(known.get("numbered", any(isinstance(one, int) for one in ids[:1]))),
         "text": index.takes_text,
+        "hybrid": bool(known.get("hybrid", worded)),
+        "fields": sorted({str(name) for one in some for name in one.metadata}),
         "writable": settings.key is not None,
         "policies": [*policies, *(["paper-router"] if model.policies.paper_router is not None else [])],
         "tasks": list(model.tasks),

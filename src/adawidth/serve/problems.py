@@ -44,6 +44,7 @@ TITLES = {
     "invalid_data": (422, "The data can't be used as they are"),
     "no_encoder": (422, "There is no encoder for texts"),
     "rate_limited": (429, "Too many requests"),
+    "head_too_large": (431, "The head of the request is too large"),
     "internal_error": (500, "Something went wrong"),
     "index_damaged": (500, "The index can't be read"),
     "unknown_outcome": (500, "It is not known whether this was written"),

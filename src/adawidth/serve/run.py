@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -24,6 +25,7 @@ log = logging.getLogger("adawidth.serve")
 
 PLACE, SETTINGS = "ADAWIDTH_SERVE_PLACE", "ADAWIDTH_SERVE_SETTINGS"  # environment of worker processes
 OPTIONS: dict[str, Any] = {  # of uvicorn
+    "http": "adawidth.serve.protocol:Bounded",
     "access_log": False,
     "log_config": None,
     "server_header": False,
@@ -69,7 +71,9 @@ def serve(place: Place, settings: Settings) -> None:
     if settings.workers == 1:
         from .app import create_app
 
-        uvicorn.run(create_app(index, settings, place.open), **options)
+        app = create_app(index, settings, place.open)
+        gc.freeze()  # a full collection would stop every request while it looks through all that was imported
+        uvicorn.run(app, **options)
         return
     index.close()
     os.environ[PLACE], os.environ[SETTINGS] = json.dumps(vars(place)), json.dumps(settings.to_json())
@@ -87,7 +91,9 @@ def worker() -> Any:
     place = Place(**json.loads(os.environ[PLACE]))
     settings = Settings(**json.loads(os.environ[SETTINGS]), key=os.environ.get(KEY))
     to_stderr(settings.log_requests)
-    return create_app(place.open(), settings, place.open)
+    app = create_app(place.open(), settings, place.open)
+    gc.freeze()  # as in `serve`
+    return app
 
 
 class Running:

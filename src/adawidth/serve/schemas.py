@@ -209,8 +209,10 @@ class IndexResponse(BaseModel):
     target_width: int
     storage: str
     commit: int | None
-    numbered: bool | None
+    numbered: bool = Field(description="Whether documents have numbers for ids, and new ones may be sent without.")
     text: bool = Field(description="Whether queries and documents may be texts.")
+    hybrid: bool = Field(description="Whether words are indexed, for hybrid search.")
+    fields: list[str] = Field(description="Metadata of documents, for filters, as the first hundred have them.")
     writable: bool
     policies: list[str]
     tasks: list[str]

@@ -89,7 +89,7 @@ class Service:
         return await self._texts.ask(role, texts), time.perf_counter() - began
 
     async def search(self, vectors: F32, names: Sequence[str] | None, options: Options, explain: bool, encoded: float = 0.0) -> Searched:
-        """Answers to queries of unit length; those of several requests with the same options are found by one scan."""
+        """Answers to queries; those of several requests with the same options are found by one scan."""
         part = Part(vectors, time.perf_counter(), encoded, names)
         found = await (self.read(self._explain, part, options) if explain else self._searches.ask(options, part))
         for place, result in enumerate(found.results):
@@ -170,9 +170,15 @@ class Service:
         self.stats.metrics.staged({"encode": time.perf_counter() - began})
         return np.split(np.asarray(vectors, np.float32), np.cumsum([len(part) for part in parts])[:-1])
 
-    def _answer(self, options: Hashable, parts: Sequence[Part]) -> list[Searched]:
-        """Answers to several requests, by one scan."""
+    def _answer(self, options: Hashable, parts: Sequence[Part]) -> Sequence[Searched | Exception]:
+        """Answers to several requests, by one scan; where that fails, by one scan each, so that an error is its own request's alone."""
         assert isinstance(options, Options)
+        try:
+            return self._scan(options, parts)
+        except AdaWidthError as error:
+            return [error] if len(parts) == 1 else [self._answer(options, [part])[0] for part in parts]
+
+    def _scan(self, options: Options, parts: Sequence[Part]) -> list[Searched]:
         began, asked = time.perf_counter(), options.to_dict()
         vectors = parts[0].vectors if len(parts) == 1 else np.concatenate([part.vectors for part in parts])
         hits = self.index.search(vectors, **asked, **_words(asked, parts))

@@ -20,7 +20,7 @@ export function setUpDocuments(served, searching) {
     byId("add-text-label").textContent = `Vector of the encoder: ${facts.encoder_width} numbers`;
     byId("add-text").placeholder = "0.12, -0.05, …";
   }
-  byId("add-id").required = facts.numbered === false;
+  byId("add-id").required = !facts.numbered;
   byId("add").addEventListener("submit", (event) => {
     event.preventDefault();
     add();

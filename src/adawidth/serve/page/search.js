@@ -8,6 +8,7 @@ import { drawn, story } from "./way.js";
 
 const K = 10;
 const EXAMPLES = 5;
+const FIELDS = 8; // of metadata that are named
 const PATIENCE = 700; // milliseconds until a search is said to take long
 
 let facts;
@@ -30,6 +31,7 @@ export async function setUpSearch(served, remove) {
     if (given) ask(facts.text ? { text: given } : { document: given });
   });
   setUpBudget();
+  setUpNarrow();
   if (!facts.text) {
     byId("query-label").textContent = "Find documents like the one with this id";
     byId("query").placeholder = "document id";
@@ -77,9 +79,18 @@ export async function ask(query) {
 
 const limit = () => (budget === null ? {} : { budget });
 
+/** Words are compared with words: a query that is a document has none. */
+const worded = () => byId("hybrid").checked && asked.text !== undefined;
+
 function search(options) {
-  const query = asked.vector ? { vector: asked.vector } : { text: asked.text };
-  return post("/v1/search", { ...query, k: K, ...options });
+  const query = asked.vector && !worded() ? { vector: asked.vector } : { text: asked.text };
+  return post("/v1/search", { ...query, k: K, ...narrowed(), ...options });
+}
+
+/** What the fields below the search box ask for. */
+function narrowed() {
+  const [filter, task] = [byId("filter").value.trim(), byId("task").value];
+  return { ...(filter && { filter }), ...(task && { task }), ...(worded() && { hybrid: true }) };
 }
 
 function show(answer) {
@@ -87,6 +98,7 @@ function show(answer) {
   const way = result.explain;
   shown = turn;
   byId("problem").hidden = true;
+  byId("filter").removeAttribute("aria-invalid");
   byId("answer").hidden = false;
   if (budget === null) {
     place(result.mean_width);
@@ -95,7 +107,7 @@ function show(answer) {
   const like = asked.text === undefined ? `Like ${asked.name ?? asked.document}. ` : "";
   byId("results-note").textContent = `${like}${decimal(result.mean_width)} numbers per candidate · ${spent(way.seconds)}`;
   showResults(result.hits, asked, facts, actions);
-  byId("way-story").textContent = story(way, result.hits.length);
+  byId("way-story").textContent = !way.steps.length && narrowed().filter ? "No document meets the filter." : story(way, result.hits.length);
   refill(byId("way"), ...drawn(way, result.hits.length));
   byId("status").textContent = `${result.hits.length} results. ${byId("way-story").textContent}`;
 }
@@ -106,9 +118,25 @@ function spent(seconds) {
 }
 
 function fail(error) {
+  byId("filter").setAttribute("aria-invalid", String(error.code === "invalid_option" && byId("filter").value.trim() !== ""));
   byId("problem").textContent = error.message;
   byId("problem").hidden = false;
   byId("answer").hidden = shown !== turn;
+}
+
+/** Filter, task and words, where this index has metadata, query maps and words; each acts at once. */
+function setUpNarrow() {
+  const shownIf = { filter: facts.fields.length > 0, task: facts.tasks.length > 0, hybrid: facts.hybrid && facts.text };
+  for (const [name, useful] of Object.entries(shownIf)) {
+    byId(`${name}-field`).hidden = !useful;
+    byId(name).addEventListener("change", askAgain);
+  }
+  byId("narrow").hidden = !Object.values(shownIf).some(Boolean);
+  byId("filter").maxLength = facts.limits.filter;
+  byId("filter-hint").replaceChildren("Such as ", h("code", null, `${facts.fields[0]} = 'x'`), `. Fields: ${facts.fields.slice(0, FIELDS).join(", ")}${facts.fields.length > FIELDS ? ", …" : ""}.`);
+  const tasks = facts.tasks.length ? [...facts.tasks, "none"] : [];
+  const usual = tasks.includes("default") ? "default" : "none";
+  byId("task").replaceChildren(...tasks.map((name) => h("option", { value: name, selected: name === usual }, name)));
 }
 
 function setUpBudget() {
