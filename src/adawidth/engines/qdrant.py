@@ -34,7 +34,7 @@ from .base import Engine, Found, Layout, Row, Settings, T, reason
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "adawidth").bytes  # of the points' ids
 VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}  # of a UUID: its two highest bits are 10
-EF = 2  # candidates kept on the walk through the graph, for each that is asked for
+EF, LEAST = 2, 512  # candidates kept on the walk through the graph, for each that is asked for, and at least
 QUANTILE = 0.99  # of the start width's coordinates that codes span
 QUERIES = 64  # in a request
 PAGE = 5_000  # points in a request
@@ -56,6 +56,11 @@ class Question:
     exact: bool = False
     coarse: bool = False  # whether the scores of the codes will do, as all that is found is scored again
     among: Question | None = None  # whose answer alone is scored, in the same request
+
+    @property
+    def effort(self) -> int | None:
+        """Candidates kept on the walk through the graph."""
+        return None if self.exact else max(LEAST, EF * self.limit)
 
     @property
     def using(self) -> str:
@@ -230,7 +235,8 @@ class Qdrant(Engine):
         }
 
     def _named(self, vector: F32) -> dict[str, list[float]]:
-        return {vector_name(width): vector[:width].tolist() for width in self.layout.widths}
+        values = vector.tolist()
+        return {vector_name(width): values[:width] for width in self.layout.widths}
 
     def _found(self, points: Sequence[Any]) -> Found:
         norms = np.array([point.payload["norms"] for point in points], np.float32).reshape(-1, len(self.layout.widths))
@@ -267,7 +273,7 @@ class Qdrant(Engine):
         if self._folder is not None:
             return None
         codes = models.QuantizationSearchParams(ignore=one.exact, rescore=not one.coarse)
-        return models.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit, quantization=codes)
+        return models.SearchParams(exact=one.exact, hnsw_ef=one.effort, quantization=codes)
 
     def _retrieve(self, points: list[str], payload: list[str], vectors: list[str] | None) -> Sequence[Any]:
         return self._ask(lambda: self._client.retrieve(self.collection, points, with_payload=payload, with_vectors=vectors or False))

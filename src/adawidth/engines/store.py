@@ -167,7 +167,7 @@ class EngineView(Backend):
 
     def _wide_is_cheaper(self, policy: Policy, shortlist: int) -> bool:
         """Whether a taper would spend more on candidates that come and go than it saves, however many it drops."""
-        more = policy.reach - self.start
+        more = policy.reach - self.engine.layout.start
         return isinstance(policy, Taper) and more > 0 and not PRICES[self.engine.name].dropping_pays(shortlist, more)
 
     def _widened(self, queries: F32, k: int, shortlist: int) -> Hits:
