@@ -133,7 +133,8 @@ class QdrantEdge(Rival):
     def search(self, effort: int, *, codes: bool = False) -> Answer:
         import qdrant_edge as edge
 
-        params = edge.SearchParams(exact=False, hnsw_ef=effort, quantization=edge.QuantizationSearchParams(ignore=not codes, rescore=True))
+        coded = edge.QuantizationSearchParams(ignore=not codes, rescore=True, oversampling=4.0)
+        params = edge.SearchParams(exact=False, hnsw_ef=effort, quantization=coded)
 
         def answer(queries: np.ndarray) -> list[list[str]]:
             requests = [

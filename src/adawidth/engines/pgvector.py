@@ -25,7 +25,7 @@ from ..types import F32
 from . import base
 from .base import Engine, Found, Layout, Row, Settings, T, reason
 
-LEAST, EF_SEARCH = 400, 1_000  # candidates kept on the walk through the graph: at least, and the most that pgvector takes
+LEAST, EF_SEARCH = 600, 1_000  # candidates kept on the walk through the graph: at least, and the most that pgvector takes
 STATEMENT = "60s"  # after which the server cancels a statement
 OPTIONS = f"-c statement_timeout={STATEMENT} -c plan_cache_mode=force_custom_plan -c jit=off"  # a plan must know how many are asked for
 PAGE = 10_000  # ids fetched at a time

@@ -26,9 +26,9 @@ class Prices:
 
 
 PRICES = {
-    "pgvector": Prices(trip=150, candidate=9, coordinate=0.01),
-    "qdrant": Prices(trip=500, candidate=15, coordinate=0.001),
-    "qdrant-edge": Prices(trip=100, candidate=8, coordinate=0.001),
-    "lancedb": Prices(trip=2_000, candidate=10, coordinate=0.02),
-    "milvus": Prices(trip=1_000, candidate=20, coordinate=0.01),
+    "pgvector": Prices(trip=300, candidate=29, coordinate=0.013),
+    "qdrant": Prices(trip=500, candidate=15, coordinate=0.01),  # not measured: Edge's, and a trip over a network
+    "qdrant-edge": Prices(trip=50, candidate=11, coordinate=0.01),
+    "lancedb": Prices(trip=150, candidate=3, coordinate=0.007),
+    "milvus": Prices(trip=1_000, candidate=25, coordinate=0.01),  # not measured; it has no search in one request
 }  # by the engine's name

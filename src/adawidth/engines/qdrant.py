@@ -34,7 +34,7 @@ from .base import Engine, Found, Layout, Row, Settings, T, reason
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "adawidth").bytes  # of the points' ids
 VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}  # of a UUID: its two highest bits are 10
-EF, LEAST = 2, 512  # candidates kept on the walk through the graph, for each that is asked for, and at least
+EF, LEAST = 2, 768  # candidates kept on the walk through the graph, for each that is asked for, and at least
 QUANTILE = 0.99  # of the start width's coordinates that codes span
 QUERIES = 64  # in a request
 PAGE = 5_000  # points in a request
