@@ -62,8 +62,8 @@ def make_indexes(out: Path) -> dict[str, Any]:
     np.save(out / f"queries-{NARROW}.npy", queries.all())
     expected = {}
     for storage in STORAGES:
-        path, known = out / "indexes" / storage, {"titles": [f"Title {i}" for i in range(len(data.documents))]}
-        with model.index(data.documents, path=path, storage=storage, hybrid=storage in WORDED, **known) as index:
+        path, titles = out / "indexes" / storage, [f"Title {i}" for i in range(len(data.documents))]
+        with model.index(data.documents, path=path, titles=titles, storage=storage, hybrid=storage in WORDED) as index:
             if storage == "flat":
                 told: Any = {"titles": ["Near 0", "Near 1"], "texts": ["ünïcode", ""], "metadata": [{"lang": "en"}, {"lang": "de"}]}
                 index.add(queries.all()[:2], ["near 0", "near 1"], **told)

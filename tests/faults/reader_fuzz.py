@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ FORMATS: dict[str, tuple[Callable[[], bytes], Callable[[Path], Any]]] = {
     "x.parquet": (lambda: saved(".parquet"), vectors_in),
     "documents.parquet": (table, documents_in),
     "texts.parquet": (table, texts_in),
-    **{f"{name}.parquet": (lambda options=options: packed(columns(), **options), documents_in) for name, options in PAGES.items()},
+    **{f"{name}.parquet": (partial(packed, columns(), **options), documents_in) for name, options in PAGES.items()},
     "columns.parquet": (lambda: packed(columns()), texts_in),
     "texts.jsonl": (lambda: TEXTS, texts_in),
     "texts.jsonl.gz": (lambda: gzip.compress(TEXTS, mtime=0), texts_in),

@@ -89,7 +89,7 @@ def test_a_page_that_unpacks_to_more_than_the_footer_says_is_not_read_on(tmp_pat
 
 def varint(number: int, length: int = 1) -> bytes:
     """A number as Thrift's compact protocol writes it, in so many bytes at least."""
-    parts = []
+    parts: list[int] = []
     while number or len(parts) < length:
         parts.append(number & 127)
         number >>= 7
