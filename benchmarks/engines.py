@@ -27,13 +27,14 @@ from adawidth import AdaWidth, Dataset, Index, load_dataset
 from adawidth.engines import EngineStore, engine_at
 from adawidth.formats.documents import of_vectors
 from adawidth.model.collections import connect, layout_of, push
+from engines_table import RESULTS, write
 from rival_engines import RIVALS, Answer, Rival
 
-K, WANTED, TIMED, BATCH, TURNS = 10, 0.98, 400, 100, 2
+K, WANTED, TIMED, BATCH, TURNS = 10, 0.98, 200, 100, 2
 FITTED = 20_000  # documents that the rotation is fitted on
 SHORTLISTS = (20, 40, 80, 150, 300, 500)
+STEPPED = SHORTLISTS[1::2]  # of which the slower way takes these
 EFFORTS = (20, 50, 100, 200, 400, 700, 1_000, 1_600)
-RESULTS = Path(__file__).parent / "results" / "engines.json"
 
 
 def spent(rival: Rival) -> tuple[float, float]:
@@ -55,7 +56,7 @@ def curves(ways: Mapping[str, Mapping[int, Answer]], queries: np.ndarray, truth:
                 if place >= len(settings):
                     continue
                 knob, answer = list(settings.items())[place]
-                answer(queries[:BATCH])
+                answer(queries[: BATCH // 5])
                 before = spent(rival)
                 answers = [names for batch in batches(queries) for names in answer(batch)]
                 wall, processor = (1e3 * (after - first) / len(queries) for first, after in zip(before, spent(rival), strict=True))
@@ -66,14 +67,30 @@ def curves(ways: Mapping[str, Mapping[int, Answer]], queries: np.ndarray, truth:
 
 
 def at_recall(curve: Sequence[Sequence[float]], wanted: float, column: int) -> float | None:
-    """Milliseconds at a recall, between the two settings around it; none if it is not reached."""
-    for low, high in zip([None, *curve], curve, strict=False):
-        if high[1] >= wanted:
-            if low is None or high[1] == low[1]:
-                return float(high[column])
-            share = (wanted - low[1]) / (high[1] - low[1])
-            return float(np.exp((1 - share) * np.log(low[column]) + share * np.log(high[column])))
-    return None
+    """Milliseconds at a recall: between the two settings around it, or at one beyond that is no slower; none if it is not reached."""
+    place = next((place for place, point in enumerate(curve) if point[1] >= wanted), None)
+    if place is None:
+        return None
+    beyond = min(float(point[column]) for point in curve[place:] if point[1] >= wanted)
+    if place == 0:
+        return beyond
+    low, high = curve[place - 1], curve[place]
+    share = (wanted - low[1]) / (high[1] - low[1])
+    return min(beyond, float(np.exp((1 - share) * np.log(low[column]) + share * np.log(high[column]))))
+
+
+def equal(drawn: Mapping[str, Sequence[Sequence[float]]], owns: Sequence[str]) -> dict[str, Any]:
+    """Times at the recall wanted, or the most that both sides reach, and how much faster ours is than each of the engine's own."""
+    wanted = min(WANTED, *(max(point[1] for point in drawn[way]) for way in ("own", "adaptive")))
+    times = {kind: {way: at_recall(drawn[way], wanted, column) for way in drawn} for column, kind in ((2, "wall"), (3, "processor"))}
+    return {
+        "equal_recall": round(wanted, 4),
+        "milliseconds": {kind: {way: value and round(value, 3) for way, value in found.items()} for kind, found in times.items()},
+        "speedup": {
+            kind: {way: round(found[way] / found["adaptive"], 2) for way in owns if found[way] and found["adaptive"]}  # type: ignore[operator]
+            for kind, found in times.items()
+        },
+    }
 
 
 @contextmanager
@@ -105,10 +122,10 @@ def prices(index: Index, queries: np.ndarray, rival: Rival) -> dict[str, float]:
     found = [answer.ids for answer in engine.nearest(narrow, many, None)]
     brought = [cost(lambda size=size: engine.nearest(narrow, size, None)) for size in (few, many)]  # type: ignore[misc]
     scored = [cost(lambda size=size: engine.scores(whole, [ids[:size] for ids in found])) for size in (1, many)]  # type: ignore[misc]
-    measured = {"trip": scored[0], "candidate": (brought[1] - brought[0]) / (many - few)}
-    if engine.one_request:
-        wide = [cost(lambda x=x: engine.widened(x, K, many, None)) for x in (narrow, whole)]  # type: ignore[misc]
-        measured["coordinate"] = (wide[1] - wide[0]) / many / (keep - start)
+    wide = [cost(lambda x=x: engine.widened(x, K, many, None)) for x in (narrow, whole)] if engine.one_request else [0.0, 0.0]  # type: ignore[misc]
+    coordinate = max(0.0, wide[1] - wide[0]) / many / (keep - start)
+    there, back = (brought[1] - brought[0]) / (many - few), (scored[1] - scored[0]) / (many - 1) - keep * coordinate
+    measured = {"trip": scored[0], "candidate": there + max(0.0, back) / 2, "coordinate": coordinate}
     return {name: round(value, 4) for name, value in measured.items()}
 
 
@@ -144,7 +161,7 @@ def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path)
     ways: dict[str, dict[int, Answer]] = {
         **{way: {effort: search(effort) for effort in EFFORTS} if rival.has_effort else {0: search(0)} for way, search in owns.items()},
         "adaptive": {size: ours(size) for size in SHORTLISTS},
-        "in_steps": {size: in_steps(size) for size in SHORTLISTS},
+        "in_steps": {size: in_steps(size) for size in STEPPED},
     }
     drawn = curves(ways, queries, truth, rival)
     enough = next((point[0] for point in drawn["adaptive"] if point[1] >= WANTED), SHORTLISTS[-1])
@@ -153,8 +170,6 @@ def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path)
     trips = index.store.engine.trips - before
     with by_steps(index):
         steps = index.search(queries[:BATCH], K, shortlist=enough)
-    wanted = min(WANTED, max(point[1] for point in drawn["own"]), max(point[1] for point in drawn["adaptive"]))
-    times = {kind: {way: at_recall(drawn[way], wanted, column) for way in ways} for column, kind in ((2, "wall"), (3, "processor"))}
     ours_bytes, own_bytes = rival.sizes()
     return {
         "engine": name,
@@ -166,12 +181,7 @@ def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path)
         "load_average": round(os.getloadavg()[0], 1),
         "batch": BATCH,
         "curves": drawn,
-        "equal_recall": round(wanted, 4),
-        "milliseconds": {kind: {way: value and round(value, 3) for way, value in found.items()} for kind, found in times.items()},
-        "speedup": {
-            kind: {way: round(found[way] / found["adaptive"], 2) for way in owns if found[way] and found["adaptive"]}
-            for kind, found in times.items()
-        },
+        **equal(drawn, list(owns)),
         "shortlist": enough,
         "requests_a_batch": trips,
         "mean_width": {"adaptive": round(hits.mean_width, 1), "in_steps": round(steps.mean_width, 1)},
@@ -214,6 +224,8 @@ def main() -> None:
         found[name, entry["dataset"], entry["documents"]] = entry
         print(json.dumps(entry), flush=True)
         arguments.out.write_text(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
+    if arguments.out == RESULTS:
+        write()
 
 
 if __name__ == "__main__":

@@ -133,7 +133,8 @@ class QdrantEdge(Rival):
     def search(self, effort: int, *, codes: bool = False) -> Answer:
         import qdrant_edge as edge
 
-        params = edge.SearchParams(exact=False, hnsw_ef=effort, quantization=edge.QuantizationSearchParams(ignore=not codes, rescore=True))
+        coded = edge.QuantizationSearchParams(ignore=not codes, rescore=True, oversampling=4.0)
+        params = edge.SearchParams(exact=False, hnsw_ef=effort, quantization=coded)
 
         def answer(queries: np.ndarray) -> list[list[str]]:
             requests = [
@@ -151,10 +152,14 @@ class QdrantEdge(Rival):
         return answer
 
     def sizes(self) -> tuple[int | None, int | None]:
-        """Vectors and graph of the narrowest width, against those of the one that there is."""
-        starts = sorted({int(path.name.rpartition("w")[2]) for path in self.folder.rglob("vector_storage-w*")})
-        ours = [path for kind in ("storage", "index") for path in (self.folder / "ours").rglob(f"vector_{kind}-w{starts[0]}")]
-        return sum(map(_bytes, ours)), sum(_bytes(path) for path in (self.folder / "own").rglob("vector_*-v"))
+        """Graph and codes of the narrowest width, against the graph and the float16 vectors of the one that there is."""
+        start = min(int(path.name.rpartition("w")[2]) for path in (self.folder / "ours").rglob("vector_storage-w*"))
+        ours = [
+            *(self.folder / "ours").rglob(f"vector_index-w{start}"),
+            *(self.folder / "ours").rglob(f"vector_storage-w{start}/quantized.data"),
+        ]
+        own = [*(self.folder / "own").rglob("vector_index-v"), *(self.folder / "own").rglob("vector_storage-v/matrix.dat")]
+        return sum(map(_bytes, ours)), sum(map(_bytes, own))
 
 
 class Lance(Rival):

@@ -158,3 +158,11 @@ def test_the_figures_of_hybrid_search_are_those_measured() -> None:
     text, result = page.read_text(encoding="utf-8"), json.loads(benchmark["RESULTS"].read_text(encoding="utf-8"))
     assert {cell["dataset"] for cell in result["cells"]} == set(benchmark["COLLECTIONS"])
     assert benchmark["written"](text, result) == text, "run python benchmarks/hybrid.py"
+
+
+def test_the_figures_of_engines_are_those_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    benchmark = run_path(str(ROOT / "benchmarks" / "engines_table.py"))
+    text, entries = benchmark["PAGE"].read_text(encoding="utf-8"), json.loads(benchmark["RESULTS"].read_text(encoding="utf-8"))
+    assert entries
+    assert benchmark["written"](text, entries) == text, "run python benchmarks/engines_table.py"

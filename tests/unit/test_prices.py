@@ -15,8 +15,8 @@ def test_every_engine_has_prices() -> None:
 
 
 def test_dropping_pays_where_what_it_can_save_is_more_than_it_costs() -> None:
-    prices = Prices(trip=1_000, candidate=2, coordinate=0.01)
-    assert not prices.dropping_pays(candidates=100, more=200)  # saves 200 at most, for 1,200
+    prices = Prices(trip=1_000, candidate=2, coordinate=0.02)  # half of the candidates are dropped
+    assert not prices.dropping_pays(candidates=100, more=200)  # saves 200, for 1,200
     assert not prices.dropping_pays(candidates=100, more=1_200)
     assert prices.dropping_pays(candidates=100, more=1_201)
     assert prices.dropping_pays(candidates=1_000, more=301)  # the trip is shared by more

@@ -25,7 +25,7 @@ from ..types import F32
 from . import base
 from .base import Engine, Found, Layout, Row, Settings, T, reason
 
-EF_SEARCH = 1_000  # the most that pgvector takes
+LEAST, EF_SEARCH = 600, 1_000  # candidates kept on the walk through the graph: at least, and the most that pgvector takes
 STATEMENT = "60s"  # after which the server cancels a statement
 OPTIONS = f"-c statement_timeout={STATEMENT} -c plan_cache_mode=force_custom_plan -c jit=off"  # a plan must know how many are asked for
 PAGE = 10_000  # ids fetched at a time
@@ -361,7 +361,7 @@ def _composed(text: str, names: Mapping[str, sql.Identifier], layout: Layout | N
 
 def _effort(k: int) -> dict[str, str]:
     """Settings of a search through the graph that brings k."""
-    return {"hnsw.ef_search": str(min(EF_SEARCH, max(k, 40))), "hnsw.iterative_scan": "strict_order"}
+    return {"hnsw.ef_search": str(min(EF_SEARCH, max(2 * k, LEAST))), "hnsw.iterative_scan": "strict_order"}
 
 
 def _where(condition: Filter | None) -> tuple[str, dict[str, Any]]:

@@ -34,7 +34,7 @@ from .base import Engine, Found, Layout, Row, Settings, T, reason
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "adawidth").bytes  # of the points' ids
 VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}  # of a UUID: its two highest bits are 10
-EF = 2  # candidates kept on the walk through the graph, for each that is asked for
+EF, LEAST = 2, 768  # candidates kept on the walk through the graph, for each that is asked for, and at least
 QUANTILE = 0.99  # of the start width's coordinates that codes span
 QUERIES = 64  # in a request
 PAGE = 5_000  # points in a request
@@ -56,6 +56,11 @@ class Question:
     exact: bool = False
     coarse: bool = False  # whether the scores of the codes will do, as all that is found is scored again
     among: Question | None = None  # whose answer alone is scored, in the same request
+
+    @property
+    def effort(self) -> int | None:
+        """Candidates kept on the walk through the graph."""
+        return None if self.exact else max(LEAST, EF * self.limit)
 
     @property
     def using(self) -> str:
@@ -160,7 +165,7 @@ class Qdrant(Engine):
 
     def documents(self, ids: Sequence[str]) -> Mapping[str, Document]:
         found = (point.payload for point in self._points(ids, ["id", "title", "text", "metadata"]))
-        return {one["id"]: Document(one["id"], one["title"], one["text"], one["metadata"]) for one in found}
+        return {one["id"]: Document(one["id"], one.get("title", ""), one.get("text", ""), one.get("metadata", {})) for one in found}
 
     def vectors(self, ids: Sequence[str]) -> Mapping[str, F32]:
         name = vector_name(self.layout.keep)
@@ -230,7 +235,8 @@ class Qdrant(Engine):
         }
 
     def _named(self, vector: F32) -> dict[str, list[float]]:
-        return {vector_name(width): vector[:width].tolist() for width in self.layout.widths}
+        values = vector.tolist()
+        return {vector_name(width): values[:width] for width in self.layout.widths}
 
     def _found(self, points: Sequence[Any]) -> Found:
         norms = np.array([point.payload["norms"] for point in points], np.float32).reshape(-1, len(self.layout.widths))
@@ -267,7 +273,7 @@ class Qdrant(Engine):
         if self._folder is not None:
             return None
         codes = models.QuantizationSearchParams(ignore=one.exact, rescore=not one.coarse)
-        return models.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit, quantization=codes)
+        return models.SearchParams(exact=one.exact, hnsw_ef=one.effort, quantization=codes)
 
     def _retrieve(self, points: list[str], payload: list[str], vectors: list[str] | None) -> Sequence[Any]:
         return self._ask(lambda: self._client.retrieve(self.collection, points, with_payload=payload, with_vectors=vectors or False))
@@ -350,7 +356,7 @@ def fact(field: Field, *value: Value) -> str:
 
 
 def payload_of(row: Row) -> dict[str, Any]:
-    """What a point carries."""
+    """What a point carries; nothing that is empty, as Qdrant takes longer over a few empty fields than over the vectors."""
     one, facts, numbers = row.document, [], dict[str, Any]()
     for field, value in leaves(one.metadata):
         facts.append(fact(field))
@@ -361,8 +367,8 @@ def payload_of(row: Row) -> dict[str, Any]:
             for key in field[:-1]:
                 inner = inner.setdefault(key, {})
             inner[field[-1]] = float(value)
-    known = {"id": one.id, "title": one.title, "text": one.text, "metadata": dict(one.metadata)}
-    return {**known, "norms": row.norms.tolist(), "facts": facts, "numbers": numbers}
+    known = {"title": one.title, "text": one.text, "metadata": dict(one.metadata), "facts": facts, "numbers": numbers}
+    return {"id": one.id, "norms": row.norms.tolist(), **{name: value for name, value in known.items() if value}}
 
 
 def asked(k: int, shards: int) -> int:

@@ -14,7 +14,7 @@ import qdrant_edge as edge
 
 from ..errors import ArtifactError, EngineError
 from .base import Layout, Settings, T, reason
-from .qdrant import EF, PAGE, QUANTILE, Opened, Qdrant, Question, folder_of, vector_name
+from .qdrant import PAGE, QUANTILE, Opened, Qdrant, Question, folder_of, vector_name
 
 GRAPH = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000}  # Qdrant's own
 LAYOUT, MODEL, SHARD = "layout.json", "model.zip", "shard"
@@ -151,7 +151,7 @@ class QdrantEdge(Qdrant):
 
 def _params(one: Question) -> Any:
     codes = edge.QuantizationSearchParams(ignore=one.exact, rescore=not one.coarse)
-    return edge.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit, quantization=codes)
+    return edge.SearchParams(exact=one.exact, hnsw_ef=one.effort, quantization=codes)
 
 
 def _prefetch(one: Question) -> Any:
