@@ -1,10 +1,12 @@
 """Does an index survive a writer that is killed anywhere?
 
     python benchmarks/crash.py                        (writes results/crash.json)
+    python benchmarks/crash.py --minutes 10           (as much as that gives; the next run goes on from there)
 
 A writer adds, updates, removes and compacts at random, and says after every call that it has returned. It is killed with SIGKILL
-at a random moment, over and over again in one folder. After each kill the index is opened and compared with what was
-acknowledged: every document is there, once, with its own vector and title, and the call that was under way is there whole or not
+at a random moment, over and over again in one folder; after 50 kills another folder is begun. Each begins without the words of its
+documents, and one of the compactions adds them. After each kill the index is opened and compared with what was
+acknowledged: every document is there, once, with its own vector, title and words, and the call that was under way is there whole or not
 at all. Each kill's writer is the next one's sweeper.
 
 Up to three readers look on: some stay at the commit they opened, some refresh, some open and close over and over again; what each of
@@ -18,6 +20,7 @@ import os
 import random
 import select
 import signal
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -32,13 +35,16 @@ from adawidth.errors import AdaWidthError
 from adawidth.index import IndexFolder
 from adawidth.index.repair import examine
 from adawidth.rotation import Rotation
+from kept import Kept, summed
 
 WIDTH, START = 64, 32
 ROTATION = Rotation.random(WIDTH, seed=1)
 LARGEST = 4_000  # documents; then more is removed than added
 LONGEST = 0.5  # seconds that a writer lives, at most
 
+ROUND = 50  # kills in one folder
 READERS = ("stay", "refresh", "come and go")
+UNCHANGING = ("compact", "words")  # verbs that change no document; words: compact(hybrid=True)
 
 State = dict[str, int]  # the version of each document that is there
 
@@ -51,13 +57,14 @@ def vector(name: str, version: int) -> np.ndarray:
 def planned(state: State, seed: int) -> tuple[str, list[str]]:
     """What a writer does next: a verb and ids. A function of its arguments, so that the observer knows it too."""
     rng = random.Random(seed)
-    verbs = ["remove", "remove", "compact"] if len(state) > LARGEST else ["add", "add", "update", "update", "remove", "compact"]
+    full = len(state) > LARGEST
+    verbs = ["remove", "remove", "compact", "words"] if full else ["add", "add", "update", "update", "remove", "compact", "words"]
     verb = rng.choice(verbs)
     some = rng.sample(sorted(state), min(len(state), rng.choice((1, 30, 300))))
     if verb == "remove":
         return (verb, some[: len(state) // 2 or 1] if len(state) <= LARGEST else rng.sample(sorted(state), LARGEST // 2))
     new = [f"{seed}-{i}" for i in range(rng.choice((1, 40, 600)))]
-    return verb, {"add": new, "update": some + new[:5], "compact": []}[verb]
+    return verb, {"add": new, "update": some + new[:5]}.get(verb, [])
 
 
 def after(state: State, verb: str, ids: list[str], seed: int) -> State:
@@ -76,11 +83,11 @@ def write(path: Path, state: State, first: int, say: int) -> None:
         os.write(say, f"begin {seed}\n".encode())
         if verb == "remove":
             index.remove(ids)
-        elif verb == "compact":
-            index.compact()
+        elif verb in UNCHANGING:
+            index.compact(hybrid=verb == "words")
         else:
             values = unit(np.stack([vector(name, seed) for name in ids]))
-            getattr(index, verb)(values, ids, titles=[f"{name} {seed}" for name in ids])
+            getattr(index, verb)(values, ids, titles=[f"{name} {seed}" for name in ids], texts=[f"of{seed}"] * len(ids))
         os.write(say, f"done {seed}\n".encode())
         state = after(state, verb, ids, seed)
 
@@ -187,12 +194,16 @@ def found(path: Path) -> State:
             query = ROTATION.apply(unit(vector(names[0], state[names[0]])[None]))
             answer = view.search(query, START, len(names)).candidates[0]
             assert sorted(answer.tolist()) == rows.tolist(), "a search finds something else than is there"
+        if names and index.facts()["hybrid"]:
+            asked = [f"of{version}" for version in sorted(set(state.values()))]
+            answers = [{str(view.documents.ids[row]) for row in line if row >= 0} for line in view.lexical(asked, len(names))]
+            told = [{name for name, version in state.items() if word == f"of{version}"} for word in asked]
+            assert answers == told, "words find something else than is there"
         return state
 
 
 def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
-    """Kills a writer so many times."""
-    faiss.omp_set_num_threads(1)
+    """Kills a writer so many times, in one folder."""
     path = folder / "crash.index"
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# crash\n")
@@ -234,7 +245,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
             wanted = after(state, verb, ids, open_call)
             counts["under way"][verb] += 1
             allowed.append(wanted)
-            if verb != "compact":  # which changes no document
+            if verb not in UNCHANGING:
                 counts["kept" if there == wanted else "taken back"][verb] += 1
         if there not in allowed:
             problems.append(f"kill {done_kills}: {len(there)} documents, expected {' or '.join(str(len(one)) for one in allowed)}")
@@ -245,8 +256,9 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         state, first = there, first + len(done) + 10
     for reader in readers:
         reader.end(kill=True)
+    with IndexFolder(path) as index:
+        worded = int(index.facts()["hybrid"])
     return {
-        "command": f"python benchmarks/crash.py --kills {kills} --seed {seed}",
         "kills": done_kills,
         "acknowledged_calls": calls,
         "calls_under_way_when_killed": dict(counts["under way"]),
@@ -257,6 +269,8 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         "readers": dict(counts["readers"]),
         "times_that_readers_looked": looks,
         "problems": problems,
+        "folders": 1,
+        "folders_that_gained_words": worded,
         "documents_at_the_end": len(state),
     }
 
@@ -264,14 +278,25 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=1_000)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "crash.json")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        result = run(Path(folder), options.kills, options.seed)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
-    raise SystemExit(1 if result["problems"] else 0)
+    faiss.omp_set_num_threads(1)
+    end = time.monotonic() + 60 * options.minutes
+    about = {"command": f"python benchmarks/crash.py --kills {options.kills} --seed {options.seed}", "all_kills": options.kills}
+    kept = Kept(options.out, about, Path(__file__).name)
+    for first in range(ROUND * len(kept.parts), options.kills, ROUND):
+        if time.monotonic() > end:
+            break
+        with tempfile.TemporaryDirectory() as folder:
+            kept.add(run(Path(folder), min(ROUND, options.kills - first), options.seed + first))
+        report = about | summed(kept.parts)
+        options.out.write_text(json.dumps(report, indent=1) + "\n")
+        print(f"{report['kills']} of {options.kills} kills, {len(report['problems'])} problems", file=sys.stderr)
+    else:
+        kept.end()
+    raise SystemExit(1 if any(part["problems"] for part in kept.parts) else 0)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,22 @@
 """The adaptive search over engines against each engine's own full-width search, at equal recall, in turns.
 
-    python benchmarks/engines.py DATASET --encoder NAME --start 128 [--documents 30000] [--engines pgvector qdrant-edge lancedb milvus]
+    python benchmarks/engines.py DATASET --encoder NAME --start 160 [--documents 30000] [--engines pgvector qdrant-edge lancedb ...]
 
-Both sides have their knobs set on other queries than those timed: ours the shortlist, the engine's own the effort of its search. Recall is
-of the exact full-width top 10. Times are wall clock of whole answers, one query at a time, with client and engine on one machine. Loads are
-timed whole: all documents sent and every index built, ours with norms and what filters need, the engine's own with vectors and ids alone.
+Queries come in batches of 100, from one client thread, on both sides. Each side's one knob (the shortlist; the effort of HNSW) runs over a
+grid, and times are read off between the grid's points at the recall wanted. Recall is of the exact full-width top 10. Wall clock, and
+processor time of client and engine together, which other work on the machine disturbs less. Loads are timed whole: all documents sent and
+every index built, ours with norms and what filters need, the engine's own with vectors and ids alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,89 +24,138 @@ from typing import Any
 import numpy as np
 
 from adawidth import AdaWidth, Dataset, Index, load_dataset
-from adawidth.engines import EngineStore
+from adawidth.engines import EngineStore, engine_at
 from adawidth.formats.documents import of_vectors
 from adawidth.model.collections import connect, layout_of, push
-from rival_engines import RIVALS, Rival
+from rival_engines import RIVALS, Answer, Rival
 
-K, WANTED, TIMED, TUNED = 10, 0.98, 100, 100
+K, WANTED, TIMED, BATCH, TURNS = 10, 0.98, 400, 100, 2
 FITTED = 20_000  # documents that the rotation is fitted on
-SHORTLISTS = (20, 30, 50, 75, 100, 150, 200, 300, 500)
-EFFORTS = (10, 20, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800)
+SHORTLISTS = (20, 40, 80, 150, 300, 500)
+EFFORTS = (20, 50, 100, 200, 400, 700, 1_000, 1_600)
 RESULTS = Path(__file__).parent / "results" / "engines.json"
-Answer = Callable[[np.ndarray], list[str]]
 
 
-def wall(ways: Mapping[str, Answer], queries: np.ndarray, each: int = 5) -> dict[str, float]:
-    """Median milliseconds a query; in each turn every way answers the same queries in a row."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for begin in range(0, len(queries), each):
-        for name, answer in ways.items():
-            began = time.perf_counter()
-            for query in queries[begin : begin + each]:
-                answer(query)
-            taken[name].append((time.perf_counter() - began) / each * 1e3)
-    return {name: round(float(np.median(times)), 3) for name, times in taken.items()}
+def spent(rival: Rival) -> tuple[float, float]:
+    """Wall clock, and processor time of this process and the engine's. Seconds."""
+    own = os.times()
+    return time.perf_counter(), own.user + own.system + rival.processor_seconds()
 
 
-def recall(answer: Answer, queries: np.ndarray, truth: list[set[str]]) -> float:
-    return float(np.mean([len(set(answer(query)) & wanted) / K for query, wanted in zip(queries, truth, strict=True)]))
+def batches(queries: np.ndarray, size: int = BATCH) -> list[np.ndarray]:
+    return [queries[begin : begin + size] for begin in range(0, len(queries), size)]
 
 
-def least(ways: Mapping[Any, Answer], queries: np.ndarray, truth: list[set[str]]) -> tuple[Any, Answer, float]:
-    """The cheapest setting, in the order given, that keeps the recall wanted; else the best."""
-    best: tuple[Any, Answer, float] | None = None
-    for setting, answer in ways.items():
-        found = recall(answer, queries, truth)
-        print(f"  {setting}: recall {found:.4f}", flush=True)
-        if best is None or found > best[2]:
-            best = (setting, answer, found)
-        if found >= WANTED:
-            return setting, answer, found
-    assert best is not None
-    return best
+def curves(ways: Mapping[str, Mapping[int, Answer]], queries: np.ndarray, truth: Sequence[set[str]], rival: Rival) -> dict[str, list[Any]]:
+    """Of each way, by its knob: recall and milliseconds a query, wall and processor. All ways take turns, and the best turn counts."""
+    found: dict[tuple[str, int], list[Any]] = {}
+    for _ in range(TURNS):
+        for place in range(max(map(len, ways.values()))):
+            for name, settings in ways.items():
+                if place >= len(settings):
+                    continue
+                knob, answer = list(settings.items())[place]
+                answer(queries[:BATCH])
+                before = spent(rival)
+                answers = [names for batch in batches(queries) for names in answer(batch)]
+                wall, processor = (1e3 * (after - first) / len(queries) for first, after in zip(before, spent(rival), strict=True))
+                recall = float(np.mean([len(set(names) & wanted) / K for names, wanted in zip(answers, truth, strict=True)]))
+                known = found.setdefault((name, knob), [knob, recall, wall, processor])
+                known[2:] = [min(known[2], wall), min(known[3], processor)]
+    return {name: [[knob, *(round(value, 4) for value in found[name, knob][1:])] for knob in ways[name]] for name in ways}
 
 
-def trips(index: Index, search: Callable[[np.ndarray], Any], queries: np.ndarray) -> float:
-    """Requests a query."""
+def at_recall(curve: Sequence[Sequence[float]], wanted: float, column: int) -> float | None:
+    """Milliseconds at a recall, between the two settings around it; none if it is not reached."""
+    for low, high in zip([None, *curve], curve, strict=False):
+        if high[1] >= wanted:
+            if low is None or high[1] == low[1]:
+                return float(high[column])
+            share = (wanted - low[1]) / (high[1] - low[1])
+            return float(np.exp((1 - share) * np.log(low[column]) + share * np.log(high[column])))
+    return None
+
+
+@contextmanager
+def by_steps(index: Index) -> Any:
+    """Searches that bring candidates to the client, whatever that costs."""
     assert isinstance(index.store, EngineStore)
-    before = index.store.engine.trips
-    for query in queries:
-        search(query)
-    return round((index.store.engine.trips - before) / len(queries), 2)
+    engine = index.store.engine
+    engine.one_request, before = False, engine.one_request  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        engine.one_request = before  # type: ignore[misc]
+
+
+def prices(index: Index, queries: np.ndarray, rival: Rival) -> dict[str, float]:
+    """What engines/prices.py keeps: microseconds of processor time a query."""
+    assert isinstance(index.store, EngineStore)
+    engine, rotated = index.store.engine, index.model.rotate_queries(queries)
+    start, keep, few, many = engine.layout.start, engine.layout.keep, 50, 350
+    narrow, whole = np.ascontiguousarray(rotated[:, :start]), np.ascontiguousarray(rotated[:, :keep])
+
+    def cost(ask: Callable[[], Any]) -> float:
+        ask()
+        before = spent(rival)[1]
+        for _ in range(4):
+            ask()
+        return 1e6 * (spent(rival)[1] - before) / 4 / len(queries)
+
+    found = [answer.ids for answer in engine.nearest(narrow, many, None)]
+    brought = [cost(lambda size=size: engine.nearest(narrow, size, None)) for size in (few, many)]  # type: ignore[misc]
+    scored = [cost(lambda size=size: engine.scores(whole, [ids[:size] for ids in found])) for size in (1, many)]  # type: ignore[misc]
+    measured = {"trip": scored[0], "candidate": (brought[1] - brought[0]) / (many - few)}
+    if engine.one_request:
+        wide = [cost(lambda x=x: engine.widened(x, K, many, None)) for x in (narrow, whole)]  # type: ignore[misc]
+        measured["coordinate"] = (wide[1] - wide[0]) / many / (keep - start)
+    return {name: round(value, 4) for name, value in measured.items()}
 
 
 def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path) -> dict[str, Any]:
     rival: Rival = RIVALS[name](folder)
     documents, ids = data.documents.all(), [str(one) for one in data.documents.ids]
     queries = data.queries_of("test").all()
-    queries = queries[np.random.default_rng(0).permutation(len(queries))[: TIMED + TUNED]]
+    queries = queries[np.random.default_rng(0).permutation(len(queries))[:TIMED]]
     exact = np.argpartition(-(queries @ documents.T), K, axis=1)[:, :K]
     truth = [{ids[row] for row in rows} for rows in exact.tolist()]
     layout = layout_of(model, widths=(start,))
-    began = time.perf_counter()
+    engine_at(rival.url, "none").exists()  # the client's package is imported, and connected
+    began = spent(rival)
     push(model, of_vectors(data.documents), rival.url, "ours", layout=layout)
-    pushed = time.perf_counter() - began
-    began = time.perf_counter()
+    pushed = [after - before for before, after in zip(began, spent(rival), strict=True)]
+    began = spent(rival)
     rival.load(documents, ids)
-    loaded = time.perf_counter() - began
+    loaded = [after - before for before, after in zip(began, spent(rival), strict=True)]
     index = connect(rival.url, "ours")
+    assert isinstance(index.store, EngineStore)
 
     def ours(shortlist: int, **how: Any) -> Answer:
-        return lambda query: [str(one) for one in index.search(query, K, shortlist=shortlist, **how).ids[0]]
+        return lambda batch: [[str(one) for one in names] for names in index.search(batch, K, shortlist=shortlist, **how).ids]
 
-    tuning, wanted, timed, true = queries[:TUNED], truth[:TUNED], queries[TUNED:], truth[TUNED:]
-    effort, own, _ = least({effort: rival.search(effort) for effort in EFFORTS}, tuning, wanted)
-    wide, always, _ = least({size: ours(size, width="full") for size in SHORTLISTS}, tuning, wanted)
-    size, adapted, _ = least({size: ours(size, quality=0.99) for size in SHORTLISTS}, tuning, wanted)
-    ways = {"own_full_width": own, "adaptive": adapted, "always_wide": always, "fixed_start": ours(wide, width=start)}
-    times = wall(ways, timed)
-    hits = {
-        "adaptive": index.search(timed, K, shortlist=size, quality=0.99),
-        "always_wide": index.search(timed, K, shortlist=wide, width="full"),
+    def in_steps(shortlist: int) -> Answer:
+        def answer(batch: np.ndarray) -> list[list[str]]:
+            with by_steps(index):
+                return ours(shortlist)(batch)
+
+        return answer
+
+    owns = rival.searches()
+    ways: dict[str, dict[int, Answer]] = {
+        **{way: {effort: search(effort) for effort in EFFORTS} if rival.has_effort else {0: search(0)} for way, search in owns.items()},
+        "adaptive": {size: ours(size) for size in SHORTLISTS},
+        "in_steps": {size: in_steps(size) for size in SHORTLISTS},
     }
+    drawn = curves(ways, queries, truth, rival)
+    enough = next((point[0] for point in drawn["adaptive"] if point[1] >= WANTED), SHORTLISTS[-1])
+    before = index.store.engine.trips
+    hits = index.search(queries[:BATCH], K, shortlist=enough)
+    trips = index.store.engine.trips - before
+    with by_steps(index):
+        steps = index.search(queries[:BATCH], K, shortlist=enough)
+    wanted = min(WANTED, max(point[1] for point in drawn["own"]), max(point[1] for point in drawn["adaptive"]))
+    times = {kind: {way: at_recall(drawn[way], wanted, column) for way in ways} for column, kind in ((2, "wall"), (3, "processor"))}
     ours_bytes, own_bytes = rival.sizes()
-    fastest = min(times["adaptive"], times["always_wide"])
     return {
         "engine": name,
         "dataset": data.name,
@@ -111,15 +163,24 @@ def measure(name: str, data: Dataset, model: AdaWidth, start: int, folder: Path)
         "documents": len(ids),
         "encoder_width": data.documents.width,
         "widths": list(layout.widths),
-        "settings": {"own_effort": effort, "adaptive_shortlist": size, "always_wide_shortlist": wide},
-        "milliseconds": times,
-        "recall": {way: round(recall(answer, timed, true), 4) for way, answer in ways.items()},
-        "speedup": {"adaptive": round(times["own_full_width"] / times["adaptive"], 2), "best": round(times["own_full_width"] / fastest, 2)},
-        "round_trips": {way: trips(index, answer, timed[:20]) for way, answer in ways.items() if way != "own_full_width"},
-        "mean_width": {way: round(found.mean_width, 1) for way, found in hits.items()},
-        "candidate_bytes": {way: int(found.read.bytes.mean()) for way, found in hits.items() if found.read is not None},
+        "load_average": round(os.getloadavg()[0], 1),
+        "batch": BATCH,
+        "curves": drawn,
+        "equal_recall": round(wanted, 4),
+        "milliseconds": {kind: {way: value and round(value, 3) for way, value in found.items()} for kind, found in times.items()},
+        "speedup": {
+            kind: {way: round(found[way] / found["adaptive"], 2) for way in owns if found[way] and found["adaptive"]}
+            for kind, found in times.items()
+        },
+        "shortlist": enough,
+        "requests_a_batch": trips,
+        "mean_width": {"adaptive": round(hits.mean_width, 1), "in_steps": round(steps.mean_width, 1)},
+        "candidate_bytes": {way: int(found.read.bytes.mean()) for way, found in (("adaptive", hits), ("in_steps", steps)) if found.read},
+        "prices": prices(index, queries[:BATCH], rival),
         "index_bytes": {"own": own_bytes, "ours": ours_bytes},
-        "load_seconds": {"own": round(loaded, 1), "ours": round(pushed, 1)},
+        "load_seconds": {
+            kind: {"own": round(loaded[place], 1), "ours": round(pushed[place], 1)} for place, kind in enumerate(("wall", "processor"))
+        },
     }
 
 
@@ -138,20 +199,21 @@ def main() -> None:
     parser.add_argument("--start", type=int, default=128)
     parser.add_argument("--documents", type=int, help="take so many of them, at random")
     parser.add_argument("--engines", nargs="+", default=list(RIVALS), choices=list(RIVALS))
+    parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     data = load_dataset(arguments.dataset, arguments.encoder)
     if arguments.documents is not None:
         rows = np.random.default_rng(0).permutation(len(data.documents))[: arguments.documents]
         data = replace(data, documents=data.documents.select(np.sort(rows)))
     model = fitted(data)
-    entries = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    entries = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
     found = {(entry["engine"], entry["dataset"], entry["documents"]): entry for entry in entries}
     for name in arguments.engines:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             entry = measure(name, data, model, arguments.start, Path(folder))
         found[name, entry["dataset"], entry["documents"]] = entry
-        print(json.dumps(entry, indent=1), flush=True)
-        RESULTS.write_text(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
+        print(json.dumps(entry), flush=True)
+        arguments.out.write_text(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
 
 
 if __name__ == "__main__":

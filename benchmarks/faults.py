@@ -1,11 +1,12 @@
 """Does an index survive every system call failing, or ending the process?
 
     python benchmarks/faults.py                    (hours; writes results/faults.json)
-    python benchmarks/faults.py --minutes 15       (as much as that gives, drawn at random)
+    python benchmarks/faults.py --minutes 15       (as much as that gives, drawn at random; the next run goes on from there)
     TMPDIR=/dev/shm python benchmarks/faults.py    (twice as fast: nothing waits for a disk, and calls fail all the same)
 
 Every verb is run with each of its calls failing in turn with EIO and ENOSPC and killing the process, with 0, 1 and 3 readers, and
-with no writer after it, one that is refused, or one that adds: see tests/faults/harness.py, which says what must hold afterwards.
+with no writer after it, one that is refused, or one that adds, on an index with the words of its documents (the verb `words` adds
+them): see tests/faults/harness.py, which says what must hold afterwards.
 """
 
 import argparse
@@ -21,12 +22,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kept import Kept, summed
+
 FAULTS = Path(__file__).parents[1] / "tests" / "faults"
-VERBS = ("open", "add", "update", "remove", "compact", "snapshot", "repair")
+VERBS = ("open", "add", "update", "remove", "compact", "words", "snapshot", "repair")  # words: compact(hybrid=True)
 CALLS = ("open", "write", "pwrite", "fsync", "fdatasync", "rename", "unlink", "ftruncate", "mmap")
 READERS = (0, 1, 3)
 FOLLOWERS = ((), ("refused",), ("add",))
-BATCH = 500  # cases in one process, whose start takes as long as twenty cases
+BATCH = 100  # cases in one process, whose start takes as long as twenty cases
 
 Case = dict[str, Any]
 
@@ -84,21 +87,23 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "faults.json")
     options = parser.parse_args()
     end = time.monotonic() + 60 * options.minutes
-    results: list[Case] = []
     with tempfile.TemporaryDirectory() as folder:
         cases, calls = every(Path(folder))
         random.Random(options.seed).shuffle(cases)
         chosen = cases[: options.cases]
         command = f"python benchmarks/faults.py --seed {options.seed}" + (f" --cases {options.cases}" if options.cases else "")
         about = {"command": command, "calls_of_each_verb": calls, "all_cases": len(cases)}
-        for first in range(0, len(chosen), BATCH):
+        kept = Kept(options.out, about, Path(__file__).name)
+        for first in range(BATCH * len(kept.parts), len(chosen), BATCH):
             if time.monotonic() > end:
                 break
-            results += tried(chosen[first : first + BATCH], Path(folder))
-            report = about | counted(results)
+            kept.add(counted(tried(chosen[first : first + BATCH], Path(folder))))
+            report = about | summed(kept.parts)
             options.out.write_text(json.dumps(report, indent=1) + "\n")
-            print(f"{len(results)} of {len(cases)} cases, {len(report['problems'])} with problems", file=sys.stderr)
-    raise SystemExit(1 if any(case["problems"] for case in results) else 0)
+            print(f"{report['cases']} of {len(cases)} cases, {len(report['problems'])} with problems", file=sys.stderr)
+        else:
+            kept.end()
+    raise SystemExit(1 if any(part["problems"] for part in kept.parts) else 0)
 
 
 if __name__ == "__main__":

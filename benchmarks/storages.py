@@ -11,11 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from adawidth import AdaWidth, Dataset
+from adawidth import AdaWidth, Dataset, Index
 from adawidth.metrics import Measure, evaluate
 from adawidth.stages import MemoryBackend
 from adawidth.stages.loop import exhaustive
@@ -27,18 +28,28 @@ NDCG = Measure("nDCG", K)
 RESULTS = Path(__file__).parent / "results" / "storages.json"
 
 
-def measure(data: Dataset) -> dict[str, float]:
-    """nDCG@10 of the exact ranking at full width, and of an index on disk by its storage."""
+def exact_and(model: AdaWidth, data: Dataset, indexes: Mapping[str, Index]) -> dict[str, np.ndarray]:
+    """The rows that the exact ranking at full width gives, and those of indexes, by their names. A query's own document is left out."""
     test = data.split("test")
-    model = AdaWidth.fit(data, recipe="pca", labels=False)
     index = MemoryBackend(data.documents, model.rotation)
     ranked = {"exact": exhaustive(index, model.rotation.apply(test.vectors.all()), model.width, K, test.own).rows}
+    for name, made in indexes.items():
+        rows = [[data.documents.row_of[one] for one in names] for names in made.search(test.vectors, K + 1).ids]
+        ranked[name] = np.array([[r for r in row if r != own][:K] for row, own in zip(rows, test.own, strict=True)])
+    return ranked
+
+
+def ndcg(ranked: Mapping[str, np.ndarray], data: Dataset) -> dict[str, float]:
+    judged = data.split("test").judged
+    return {way: round(float(evaluate([NDCG], rows, judged)[str(NDCG)].mean()), 4) for way, rows in ranked.items()}
+
+
+def measure(data: Dataset) -> dict[str, float]:
+    """nDCG@10 of the exact ranking at full width, and of an index on disk by its storage."""
+    model = AdaWidth.fit(data, recipe="pca", labels=False)
     with tempfile.TemporaryDirectory() as folder:
-        for storage in STORAGES:
-            found = model.index(data.documents, Path(folder) / storage, storage=storage).search(test.vectors, K + 1)
-            rows = [[data.documents.row_of[name] for name in names] for names in found.ids]
-            ranked[storage] = np.array([[r for r in row if r != own][:K] for row, own in zip(rows, test.own, strict=True)])
-    return {way: round(float(evaluate([NDCG], rows, test.judged)[str(NDCG)].mean()), 4) for way, rows in ranked.items()}
+        indexes = {storage: model.index(data.documents, Path(folder) / storage, storage=storage) for storage in STORAGES}
+        return ndcg(exact_and(model, data, indexes), data)
 
 
 def main() -> None:

@@ -156,5 +156,5 @@ def test_pictures_follow_the_page(page: Path) -> None:
 def test_the_figures_of_hybrid_search_are_those_measured() -> None:
     benchmark, page = run_path(str(ROOT / "benchmarks" / "hybrid.py")), ROOT / "docs" / "hybrid.md"
     text, result = page.read_text(encoding="utf-8"), json.loads(benchmark["RESULTS"].read_text(encoding="utf-8"))
-    assert result["cells"]
+    assert {cell["dataset"] for cell in result["cells"]} == set(benchmark["COLLECTIONS"])
     assert benchmark["written"](text, result) == text, "run python benchmarks/hybrid.py"

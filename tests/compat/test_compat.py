@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from adawidth import AdaWidth, AdaWidthError, open_index
 from adawidth.cli.app import app
+from adawidth.index.store.manifest import VERSION
+from small_index import head_of, write_head
 
 RELEASES = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.json"))
 STORAGES = ("flat", "int8", "pq4", "ivf")
@@ -71,15 +73,53 @@ def test_an_index_is_whole_and_can_be_changed(release: Path, storage: str) -> No
         assert gone not in found
 
 
-def test_an_index_without_words_gains_them(release: Path) -> None:
-    folder, query = release / "indexes" / "flat", np.load(release / "queries-64.npy")[:1]
-    with open_index(folder) as index, pytest.raises(AdaWidthError, match="compact flat --hybrid"):
+def hybrid(release: Path, storage: str) -> bool:
+    """Whether the release made this index with words."""
+    return any("hybrid" in answer["options"] for answer in expected(release)["indexes"][storage]["answers"])
+
+
+@pytest.mark.parametrize("storage", ["flat", "int8"])
+def test_an_index_without_words_gains_them(release: Path, storage: str) -> None:
+    if hybrid(release, storage):
+        pytest.skip("it has them: test_an_index_answers_as_it_did")
+    folder, query = release / "indexes" / storage, np.load(release / "queries-64.npy")[:1]
+    with open_index(folder) as index, pytest.raises(AdaWidthError, match=f"compact {storage} --hybrid"):
         index.search(query, text="ünïcode", hybrid=True)
-    before = open_index(folder).search(query, k=5).ids
+    with open_index(folder) as index:
+        before = index.search(query, k=5).ids
+        index.add(query, ["more"], texts=["ünïcode again"])
+        index.remove(["more"])
+        index.update(np.roll(query, 1, axis=1), [before[0][4]], texts=["ünïcode"])
     run("compact", folder, "--hybrid")
     with open_index(folder) as index:
-        assert index.search(query, k=5).ids == before
-        assert "near 0" in index.search(query, k=5, text="unicode", hybrid=True).ids[0]
+        assert index.search(query, k=4).ids[0] == before[0][:4]
+        assert before[0][4] in index.search(query, k=5, text="unicode", hybrid=True).ids[0]
+
+
+def test_words_outlive_later_changes(release: Path) -> None:
+    if not hybrid(release, "flat"):
+        pytest.skip("it has no words: test_an_index_without_words_gains_them")
+    folder, query = release / "indexes" / "flat", np.load(release / "queries-64.npy")[:1]
+    with open_index(folder) as index:
+        index.add(np.roll(query, 1, axis=1), ["more"], texts=["ünïcode again"])
+        index.remove(["near 0"])
+        index.compact()
+        (found,) = index.search(query, k=10, text="unicode", hybrid=True).ids
+    assert "more" in found
+    assert "near 0" not in found
+
+
+def test_the_last_format_is_among_them(tmp_path: Path) -> None:
+    """Whoever changes the format makes folders of it with tools/make_compat.py."""
+    assert VERSION in [head_of(shutil.copytree(folder / "indexes" / "flat", tmp_path / folder.name))["version"] for folder in RELEASES]
+
+
+def test_a_newer_index_is_refused(release: Path) -> None:
+    """What an older version says of an index of this one."""
+    folder = release / "indexes" / "flat"
+    write_head(folder, head_of(folder) | {"version": VERSION + 1})
+    with pytest.raises(AdaWidthError, match=f"format version {VERSION + 1}, this AdaWidth reads up to {VERSION}: upgrade"):
+        open_index(folder)
 
 
 def test_a_model_with_a_router_and_a_query_map_answers_as_it_did(release: Path) -> None:

@@ -3,8 +3,8 @@
     LD_PRELOAD=inject.so python harness.py FOLDER < cases.json > results.json
 
 Every case starts from a copy of one small index. Readers open it; a writer runs a verb in which the N-th call of a kind fails;
-other writers follow; all of them end. Then the index must open, and hold what was acknowledged, once, with its vector, title and
-metadata: a refused change is not there, one of unknown outcome (the writer was killed, or was told so) is there whole or not at all.
+other writers follow; all of them end. Then the index must open, and hold what was acknowledged, once, with its vector, title, words
+and metadata: a refused change is not there, one of unknown outcome (the writer was killed, or was told so) is there whole or not at all.
 For `repair` one block of rows is damaged before: it is named until a repair has been acknowledged, and then set aside.
 """
 
@@ -34,13 +34,14 @@ ERRORS = {"KILL": 0, "EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
 
 State = dict[str, int]  # the version of each document
 BEFORE: State = {f"d{i}": 1 for i in range(3, 130)}
+WORDS = ["of1", "of2", "of3"]  # of the texts of each version
 LOST = range(64, 100)  # rows of the first segment, and numbers of its documents, in the block that `damage` changes
 
 
 class Case(TypedDict):
     """What fails, and who else is there."""
 
-    verb: str  # open, add, update, remove, compact, snapshot or repair
+    verb: str  # open, add, update, remove, compact, words, snapshot or repair
     call: str  # of inject.c
     part: str  # of the path of the file it acts on
     at: int  # which of these calls; 0: count them
@@ -70,16 +71,21 @@ def vectors(ids: Sequence[str], version: int) -> np.ndarray:
 
 
 def write(index: IndexFolder, verb: str, ids: Sequence[str], version: int) -> None:
-    """Adds or updates documents whose title says their version."""
-    known = {"titles": [f"{name} {version}" for name in ids], "metadata": [{"version": version} for _ in ids]}
+    """Adds or updates documents whose title and text say their version."""
+    known = {
+        "titles": [f"{name} {version}" for name in ids],
+        "texts": [f"of{version}" for _ in ids],
+        "metadata": [{"version": version} for _ in ids],
+    }
     getattr(index, verb)(vectors(ids, version), ids, **known)
 
 
-def template(path: Path) -> None:
-    """An index with several segments and removals."""
+def template(path: Path, *, hybrid: bool) -> None:
+    """An index with several segments and removals, and with the words of its documents or without."""
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# faults\n")
     with IndexFolder.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)) as index:
+        index.compact(hybrid=hybrid)
         write(index, "add", [f"d{i}" for i in range(100)], 1)
         write(index, "add", [f"d{i}" for i in range(100, 130)], 1)
         index.remove(["d0", "d1", "d2"])
@@ -114,7 +120,7 @@ def act(path: Path, verb: str) -> None:
             elif verb == "snapshot":
                 index.snapshot(path.with_name("copy.index"))
             else:
-                index.compact()
+                index.compact(hybrid=verb == "words")
     finally:
         COUNTED.append(fault.fault_disarm())
 
@@ -195,6 +201,12 @@ def found(path: Path, damaged: str = "") -> State:
         assert np.abs(view.vectors(rows) - ROTATION.apply(expected)).max() < 1e-3, "another's vector"
         answer = view.search(ROTATION.apply(expected[:1]), START, len(rows)).candidates[0]
         assert sorted(answer.tolist()) == rows.tolist(), "a search finds something else than is there"
+        if index.facts()["hybrid"]:
+            answers = [{str(view.documents.ids[row]) for row in line if row >= 0} for line in view.lexical(WORDS, len(rows))]
+            told = [{name for name, version in state.items() if word == f"of{version}"} for word in WORDS]
+            assert answers == told, "words find something else than is there"
+            firsts = view.lexical(list(state), 1)[:, 0]
+            assert [str(view.documents.ids[row]) for row in firsts] == list(state), "words find another document"
         return state
 
 
@@ -209,7 +221,7 @@ def tried(folder: Path, case: Case) -> dict[str, Any]:
     global ARMED
     path = folder / "case" / "tried.index"
     shutil.rmtree(path.parent, ignore_errors=True)
-    shutil.copytree(folder / "template.index", path)
+    shutil.copytree(folder / ("plain.index" if case["verb"] == "words" else "template.index"), path)
     ARMED = (case["call"].encode(), case["part"].encode(), case["at"], ERRORS[case["error"]])
     damaged = damage(path) if case["verb"] == "repair" else ""
     readers = [reader(path) for _ in range(case["readers"])]
@@ -235,6 +247,9 @@ def tried(folder: Path, case: Case) -> dict[str, Any]:
         state = found(path, damaged)
         if state not in allowed:
             problems.append(f"{len(state)} documents, expected {' or '.join(str(len(one)) for one in allowed)}")
+        if case["verb"] == "words" and said.split()[0] in ("ok", "ok,", "refused"):
+            with IndexFolder(path) as index:
+                assert index.facts()["hybrid"] == said.startswith("ok"), "the words are not what was said of them"
         copy = path.with_name("copy.index")
         if case["verb"] == "snapshot" and (said == "ok" or copy.exists()):
             assert found(copy) == BEFORE, "the copy is not what was copied"
@@ -246,8 +261,9 @@ def tried(folder: Path, case: Case) -> dict[str, Any]:
 def main() -> None:
     faiss.omp_set_num_threads(1)
     folder, cases = Path(sys.argv[1]), json.load(sys.stdin)
-    if not (folder / "template.index").exists():
-        template(folder / "template.index")
+    for name in ("template.index", "plain.index"):
+        if not (folder / name).exists():
+            template(folder / name, hybrid=name == "template.index")
     json.dump([tried(folder, case) for case in cases], sys.stdout)
 
 

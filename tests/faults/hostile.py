@@ -298,7 +298,10 @@ ENTRIES: dict[str, Entry] = {
         if place != "memory" or "where" not in options
     },
     **{f"write to {place}": Entry(at(place, written), (), ("x",), {"x": vectors(4, seed=7)}) for place in ("memory", "pq4")},
-    **{f"index as {storage}": Entry(indexed, ("keep",), ("x",), {"x": vectors(120), "storage": storage}) for storage in STORAGES},
+    **{
+        f"index as {storage}": Entry(indexed, ("keep", "bytes_per_document"), ("x",), {"x": vectors(120), "storage": storage})
+        for storage in STORAGES
+    },
     "repair, compact, scan and snapshot": Entry(mended),
     "fit": Entry(fit, ("seed",), ("x",), {"x": vectors()}),
     "fit by scanning": Entry(fit_by_scanning, (), ("x",), {"x": vectors()}),

@@ -176,12 +176,12 @@ def removed(folder: Path, rng: Rng) -> None:
 
 
 def arrays(part: str) -> Callable[[Path, Rng], None]:
-    """Numbers of one array of a segment, `part` in its name; its checksum is made right."""
+    """Numbers of one array of a segment, whose name begins with `part`; its checksum is made right."""
 
     def mutate(folder: Path, rng: Rng) -> None:
         found = entries_of(folder)
         entry = found[some(rng, sorted(found))]
-        name = some(rng, sorted(name for name in entry["arrays"] if part in name))
+        name = some(rng, sorted(name for name in entry["arrays"] if name.startswith(part)))
         place = entry["arrays"][name]
         file = folder / entry["name"]
         data = bytearray(file.read_bytes())

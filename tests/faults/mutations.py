@@ -19,6 +19,7 @@ import numpy as np
 
 from adawidth import AdaWidth, Index, Rotation, open_index
 from adawidth.errors import AdaWidthError
+from adawidth.stages.words import LAYOUT
 from faults import crafted, index_fuzz, model_fuzz, reader_fuzz
 from faults.watched import Case, serve
 from small_index import DOCUMENTS, WIDTH, known, vectors
@@ -26,9 +27,11 @@ from small_model import small_model
 
 STORAGES = ("flat", "int8", "pq4", "ivf")
 K = 5
+ASKED = ["title 7", "text text 12", "a text of nothing", "title", "", "13 17"]  # a query each
 OPTIONS: tuple[dict[str, Any], ...] = (
     {}, {"quality": 0.9, "task": "none"}, {"budget": 40}, {"policy": "router"}, {"policy": "router", "budget": 50, "task": "none"},
     {"policy": "certify"}, {"policy": "fixed", "quality": 0.95}, {"width": 48, "start": 32}, {"where": "lang = 'en' AND year < 2010"},
+    {"hybrid": True, "text": ASKED}, {"hybrid": True, "text": ASKED, "where": "lang = 'en' AND year < 2010"},
 )  # fmt: skip
 
 Answers = list[Any]
@@ -60,6 +63,7 @@ KINDS = {
     **{f"segment, {storage}, codes": Kind(f"{storage}.index", index_fuzz.arrays("codes."), sealed=True, share=2) for storage in STORAGES},
     **{f"segment, {name}": Kind("pq4.index", index_fuzz.arrays(name), sealed=True)
        for name in ("rows", "inverse", "numbers", "names", "ends", "places", "total")},
+    **{f"segment, words, {name}": Kind("int8.index", index_fuzz.arrays(f"words.{name}"), sealed=True) for name in LAYOUT},
     "model of an index, bytes": Kind("flat.index", index_fuzz.raw("model/*")),
     "model of an index, values": Kind("flat.index", index_fuzz.model, sealed=True),
     **{f"{file}, bytes": Kind("sound.model", index_fuzz.raw(file))
@@ -92,6 +96,8 @@ def prepare(home: Path) -> None:
     (home / "readers").mkdir()
     for name, (make, _) in reader_fuzz.FORMATS.items():
         (home / "readers" / name).write_bytes(make())
+    for folder in ("sound.model", *(f"{storage}.index" for storage in STORAGES)):  # a case's time is not for compiling
+        answers(Path(shutil.copytree(home / folder, home / "asked" / folder)))
 
 
 def filled(model: AdaWidth, path: Path, storage: Any) -> Index:
@@ -102,8 +108,9 @@ def filled(model: AdaWidth, path: Path, storage: Any) -> Index:
         "texts": [f"text {i}" for i in rows],
         "metadata": [known(i) for i in rows],
     }
-    index = model.index(vectors(), path, ids=[f"d{i}" for i in rows], storage=storage, **said)
-    index.add(vectors(50, seed=3), [f"e{i}" for i in range(50)], metadata=[known(i) for i in range(50)])
+    index = model.index(vectors(), path, ids=[f"d{i}" for i in rows], storage=storage, hybrid=True, **said)
+    more = range(50)
+    index.add(vectors(50, seed=3), [f"e{i}" for i in more], titles=[f"title {i}" for i in more], metadata=[known(i) for i in more])
     index.remove(["d3", "e3"])
     return index
 
@@ -114,7 +121,8 @@ def answers(path: Path) -> Answers:
         model = AdaWidth.load(path)
         if model.width != WIDTH:
             return [model.width]
-        return searched(model.index(vectors(), metadata=[known(i) for i in range(DOCUMENTS)]))
+        said = {"metadata": [known(i) for i in range(DOCUMENTS)], "titles": [f"title {i}" for i in range(DOCUMENTS)]}
+        return searched(model.index(vectors(), **said))
     with open_index(path) as index:
         found = searched(index)
         for ask in (lambda: index.documents(list(index)[::7]), lambda: index.vectors(list(index)[::7]).tolist(), lambda: len(index)):

@@ -5,6 +5,8 @@ import io
 import json
 import tempfile
 from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +49,56 @@ def saved(suffix: str) -> bytes:
 
 
 def table() -> bytes:
+    return packed({"id": NAMES, "text": [f"text {name}" for name in NAMES], "vector": ROWS.tolist(), "year": list(range(40))})
+
+
+def columns() -> dict[str, Any]:
+    """Columns of every kind that Parquet stores."""
+    import pyarrow as arrow
+
+    numbers = range(40)
+    lists = arrow.FixedSizeListArray.from_arrays(arrow.array(ROWS.ravel()), ROWS.shape[1])
+    return {
+        "id": arrow.array(NAMES).dictionary_encode(),
+        "text": [f"text {name}" if i % 5 else None for i, name in enumerate(NAMES)],
+        "vector": lists,
+        "whole": arrow.array(numbers, "int8"),
+        "long": arrow.array([i * 10**12 for i in numbers], "uint64"),
+        "half": arrow.array(np.arange(40, dtype=np.float16)),
+        "true": [i % 3 == 0 if i % 7 else None for i in numbers],
+        "bytes": arrow.array([b"x" * i for i in numbers], "binary"),
+        "same": arrow.array([b"abcd"] * 40, arrow.binary(4)),
+        "time": arrow.array(numbers, "timestamp[us]"),
+        "day": arrow.array(numbers, "date32"),
+        "decimal": arrow.array([Decimal(i) / 100 for i in numbers], arrow.decimal128(9, 2)),
+        "inside": [{"part": i, "names": [f"n{j}" for j in range(i % 4)]} for i in numbers],
+        "map": arrow.array([[("key", i)] for i in numbers], arrow.map_("string", "int32")),
+        "nothing": arrow.nulls(40),
+    }
+
+
+def packed(columns: dict[str, Any], **options: Any) -> bytes:
+    """A table as a Parquet file of several row groups."""
     import pyarrow as arrow
     from pyarrow.parquet import write_table
 
     file = io.BytesIO()
-    columns = {"id": NAMES, "text": [f"text {name}" for name in NAMES], "vector": ROWS.tolist(), "year": list(range(40))}
-    write_table(arrow.table(columns), file, row_group_size=13)
+    write_table(arrow.table(columns), file, row_group_size=13, **options)
     return file.getvalue()
+
+
+# ways that pages are written: compressed and not, checked or not, of both versions, texts as they are and as differences
+PAGES: dict[str, dict[str, Any]] = {
+    "snappy": {},
+    "plain": {"compression": "none", "use_dictionary": False, "write_statistics": False},
+    "zstd": {"compression": "zstd", "data_page_version": "2.0", "data_page_size": 64},
+    "gzip": {"compression": "gzip", "write_page_checksum": True},
+    "delta": {
+        "compression": "none",
+        "use_dictionary": False,
+        "column_encoding": {"text": "DELTA_BYTE_ARRAY", "bytes": "DELTA_LENGTH_BYTE_ARRAY"},
+    },
+}
 
 
 FORMATS: dict[str, tuple[Callable[[], bytes], Callable[[Path], Any]]] = {
@@ -64,6 +109,8 @@ FORMATS: dict[str, tuple[Callable[[], bytes], Callable[[Path], Any]]] = {
     "x.parquet": (lambda: saved(".parquet"), vectors_in),
     "documents.parquet": (table, documents_in),
     "texts.parquet": (table, texts_in),
+    **{f"{name}.parquet": (partial(packed, columns(), **options), documents_in) for name, options in PAGES.items()},
+    "columns.parquet": (lambda: packed(columns()), texts_in),
     "texts.jsonl": (lambda: TEXTS, texts_in),
     "texts.jsonl.gz": (lambda: gzip.compress(TEXTS, mtime=0), texts_in),
     "texts.csv": (lambda: ("id,text\n" + "".join(f'{name},"a, ""b"""\n' for name in NAMES)).encode(), texts_in),
@@ -77,8 +124,13 @@ FORMATS: dict[str, tuple[Callable[[], bytes], Callable[[Path], Any]]] = {
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """One to three changes, half of them near the beginning or the end, where formats keep their heads."""
+    """One to three changes, half of them near the beginning or the end, where formats keep their heads; or only bytes in their places,
+    so that all the rest is still found."""
     changed = bytearray(data)
+    if rng.random() < 0.5:
+        for place in rng.integers(len(changed), size=int(rng.integers(1, 4))):
+            changed[place] = int(rng.choice([changed[place] ^ (1 << int(rng.integers(8))), rng.integers(256), 0, 127, 255]))
+        return bytes(changed)
     for _ in range(int(rng.integers(1, 4))):
         size = max(1, len(changed))
         place = int(rng.choice([rng.integers(size), rng.integers(min(size, 300)), size - 1 - rng.integers(min(size, 600))]))

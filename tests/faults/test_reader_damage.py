@@ -1,7 +1,10 @@
 """Damaged, crafted and endless input files: each reader refuses with one line, or reads what can be used."""
 
 import gzip
+import json
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from adawidth.data import Vectors
 from adawidth.errors import DataError
 from adawidth.formats import files, load_dataset, read_ids, read_qrels, read_run, read_texts, read_vectors
 from adawidth.formats.collections import Published, prepare_collection
-from faults.reader_fuzz import FORMATS, ROWS, documents_in, mutated, texts_in, vectors_in
+from faults.reader_fuzz import FORMATS, ROWS, documents_in, mutated, packed, texts_in, vectors_in
 
 MUTATIONS = 200
 
@@ -38,6 +41,59 @@ def test_mutations_are_refused_or_read(name: str, tmp_path: Path) -> None:
             raise AssertionError(f"seed {seed}: {error!r}") from error
     assert len(refused) > MUTATIONS / 20
     assert not [(seed, said) for seed, said in refused.items() if name not in said or "\n" in said]
+
+
+FOOTERS = """
+import sys
+from adawidth.errors import DataError
+from adawidth.formats import read_vectors
+from pathlib import Path
+
+file = Path(sys.argv[1])
+data = file.read_bytes()
+refused = 0
+for place in range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data)):
+    file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    try:
+        read_vectors(file)
+    except DataError:
+        refused += 1
+print(refused)
+"""
+
+
+def test_no_byte_of_a_parquet_footer_ends_the_process(tmp_path: Path) -> None:
+    """pyarrow calls terminate() when asked for a column whose statistics contradict the schema."""
+    pytest.importorskip("pyarrow")
+    file = tmp_path / "x.parquet"
+    file.write_bytes(FORMATS["x.parquet"][0]())
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FOOTERS, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 100
+
+
+def test_a_page_that_unpacks_to_more_than_the_footer_says_is_not_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "x.parquet"
+    file.write_bytes(packed({"id": ["a"], "text": ["x" * 3_000_000]}, compression="zstd", use_dictionary=False, write_statistics=False))
+    size = parquet.ParquetFile(file).metadata.row_group(0).column(1).total_uncompressed_size
+    data, said, other = file.read_bytes(), varint(2 * size), varint(2 * 40, len(varint(2 * size)))
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    assert said in data[footer:]
+    file.write_bytes(data[:footer] + data[footer:].replace(said, other))
+    assert parquet.ParquetFile(file).metadata.row_group(0).column(1).total_uncompressed_size == 40
+    monkeypatch.setattr("adawidth.formats.parquet.PLAUSIBLE", 2**20)
+    with pytest.raises(DataError, match=r"x.parquet: \d+ bytes (say they hold|unpack to)"):
+        texts_in(file)
+
+
+def varint(number: int, length: int = 1) -> bytes:
+    """A number as Thrift's compact protocol writes it, in so many bytes at least."""
+    parts: list[int] = []
+    while number or len(parts) < length:
+        parts.append(number & 127)
+        number >>= 7
+    return bytes([*(part | 128 for part in parts[:-1]), parts[-1]])
 
 
 def head(shape: str, descr: str = "'<f4'") -> bytes:
@@ -145,6 +201,14 @@ def test_a_row_without_an_id_is_refused(tmp_path: Path) -> None:
 
 def test_numbers_wider_than_double_are_read_as_double() -> None:
     assert Vectors.of(ROWS.astype(np.longdouble)).values.dtype == np.float64
+
+
+def test_numbers_that_numpy_has_not_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.safetensors"
+    text = json.dumps({"vectors": {"dtype": "BF16", "shape": [2, 36], "data_offsets": [0, 144]}}).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + bytes(144))
+    with pytest.raises(DataError, match=r"x.safetensors: .* not of float16, 32 or 64"):
+        read_vectors(file)
 
 
 @pytest.mark.parametrize("length", [1e-13, 1e-19, 1e-30])

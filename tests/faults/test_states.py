@@ -11,11 +11,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from adawidth import AdaWidth, Index, open_index
 from adawidth.data import unit
-from adawidth.errors import DataError
+from adawidth.errors import DataError, OptionError
 
 D = 40
 NAMES = [f"d{i}" for i in range(12)]
@@ -30,16 +30,19 @@ def told(names: list[str], version: int) -> dict[str, list]:
 
 
 class Verbs(RuleBasedStateMachine):
-    """`held` is what must be there: the version of each document."""
+    """`held` is what must be there: the version of each document. `worded`: whether the index on disk has words."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    worded: bool
+
+    @initialize(worded=st.booleans())
+    def begin(self, worded: bool) -> None:
+        self.worded = worded
         self.home = Path(tempfile.mkdtemp())
         self.held: dict[str, int] = {"first": 0}
         first = (VERSIONS[0, :1], ["first"])
         known = {"ids": first[1], "texts": ["first version0"], "metadata": [{"version": 0}]}
         self.memory = MODEL.index(first[0], **known)
-        self.disk = MODEL.index(first[0], self.home / "i", hybrid=True, **known)
+        self.disk = MODEL.index(first[0], self.home / "i", hybrid=worded, **known)
         self.reader = open_index(self.home / "i")
 
     def teardown(self) -> None:
@@ -87,6 +90,23 @@ class Verbs(RuleBasedStateMachine):
     def compact(self) -> None:
         for index in self.both:
             index.compact()
+
+    @rule()
+    def gain_words(self) -> None:
+        """Of titles and texts that were added without."""
+        for index in self.both:
+            index.compact(hybrid=True)
+        self.worded = True
+
+    @rule()
+    def restored(self) -> None:
+        """A snapshot, with whatever it took, goes on in the index's place."""
+        self.disk.snapshot(self.home / "copy")
+        self.disk.close()
+        self.reader.close()
+        shutil.rmtree(self.home / "i")
+        (self.home / "copy").rename(self.home / "i")
+        self.disk, self.reader = open_index(self.home / "i"), open_index(self.home / "i")
 
     @rule()
     def reopen(self) -> None:
@@ -142,6 +162,13 @@ class Verbs(RuleBasedStateMachine):
         for index in self.both:
             assert set(index.search(VERSIONS[1, 1], k=20, where={"version": version}).ids[0]) == wanted
 
+    @precondition(lambda self: not self.worded)
+    @rule()
+    def no_words(self) -> None:
+        with pytest.raises(OptionError, match="compact i --hybrid"):
+            self.disk.search(VERSIONS[1, 1], text="version0", hybrid=True)
+
+    @precondition(lambda self: self.worded)
     @rule(rows=SOME, version=st.integers(0, 5))
     def in_words(self, rows: list[int], version: int) -> None:
         """Words rank alike in memory and on disk, with and without a filter, whatever was removed or merged."""
@@ -160,6 +187,7 @@ class Verbs(RuleBasedStateMachine):
         for index in self.both:
             assert len(index) == len(self.held)
             assert {str(document.id): document.metadata["version"] for document in index.documents()} == self.held
+            assert all(document.text == f"{document.id} version{self.held[str(document.id)]}" for document in index.documents())
 
     @precondition(lambda self: len(self.held) > 1)
     @invariant()

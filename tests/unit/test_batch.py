@@ -13,13 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from adawidth import AdaWidth, Dataset
-from adawidth.batch import Rotate, find, gather, mine, rotate, second_moment, shards_of
+from adawidth.batch import Rotate, find, fit, gather, margin_matrix, mine, rotate, second_moment, shards_of
 from adawidth.batch import parts as parts_module
 from adawidth.cli.app import app
 from adawidth.errors import AdaWidthError, DataError, OptionError
 from adawidth.formats import read_vectors, write_vectors
 from adawidth.rotation import second_moment as moment_of_all
+from adawidth.training.kyfan import margin_matrix as margins_of_all
 from adawidth.training.ranking import nearest
+from adawidth.training.task import Task
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -171,6 +173,23 @@ def test_moments_by_shard_are_those_of_all_documents(collection: Dataset, folder
     by_shard = second_moment(shards_of(str(folder), size=100), sample, seed=3)
     whole = moment_of_all(collection.documents, sample, seed=3)
     assert np.abs(by_shard - whole).max() < 1e-6 * np.abs(whole).max()
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_margins_by_shard_are_those_of_all_documents(collection: Dataset, folder: Path, labels: bool) -> None:
+    learning = collection.learning(labels=labels)
+    by_shard = margin_matrix(shards_of(str(folder), size=100), learning.train, seed=3)
+    whole = margins_of_all(Task.of(learning), seed=3)
+    assert np.abs(by_shard - whole).max() < 1e-6 * np.abs(whole).max()
+
+
+@pytest.mark.parametrize("recipe", ["pca", "kyfan", "identity"])
+def test_a_fit_by_shards_ranks_as_one_of_all_documents(collection: Dataset, folder: Path, recipe: str) -> None:
+    by_shard, whole = fit(collection, shards_of(str(folder), size=100), recipe=recipe), AdaWidth.fit(collection, recipe=recipe)
+    assert by_shard.rotation.kind == whole.rotation.kind
+    assert np.abs(np.abs(by_shard.rotation.matrix) - np.abs(whole.rotation.matrix)).max() < 1e-3
+    assert by_shard.seen == (whole.seen if recipe == "kyfan" else frozenset())
+    assert by_shard.record.labels == (recipe == "kyfan")
 
 
 def test_mining_by_shard_is_that_of_all_documents(collection: Dataset, folder: Path) -> None:

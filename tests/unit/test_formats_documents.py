@@ -100,6 +100,18 @@ def test_metadata_must_be_an_object(dataset_folder: Path) -> None:
         read(documents.of_dataset(dataset_folder))
 
 
+def test_nested_columns_of_parquet_become_metadata(tmp_path: Path) -> None:
+    """In several row groups, each of which has its own texts."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    nested = [{"part": i, "names": [f"n{j}" for j in range(i % 4)]} for i in range(20)]
+    marked = arrow.array([[(f"key {i}", i)] for i in range(20)], arrow.map_("string", "int32"))
+    columns = {"id": [f"d{i}" for i in range(20)], "v": np.eye(20, dtype=np.float32).tolist(), "nested": nested, "marked": marked}
+    parquet.write_table(arrow.table(columns), tmp_path / "x.parquet", row_group_size=7)
+    found = [document for batch in documents.of_file(tmp_path / "x.parquet").batches() for document in batch.documents]
+    assert [document.id for document in found] == columns["id"]
+    assert [document.metadata for document in found] == [{"nested": nested[i], "marked": [(f"key {i}", i)]} for i in range(20)]
+
+
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
 def test_another_width_is_all_that_is_said(suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / f"x{suffix}"

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,6 +225,31 @@ def test_codes_reach_further_where_searches_do(tmp_path: Path, options: dict[str
     wanted = brute(index.view, QUERIES, index.view.width, 3)
     found = sum(len({*best} & {*row}) for best, row in zip(wanted, ids(index.view, hits.rows), strict=True))
     assert found >= 0.9 * 3 * len(QUERIES)
+
+
+@pytest.mark.parametrize(("storage", "beside"), [("pq4", 0), ("ivf", 12)])
+@pytest.mark.parametrize("size", [16, 24, 32, 48])
+def test_codes_take_the_bytes_that_are_asked_for(tmp_path: Path, storage: str, beside: int, size: int) -> None:
+    index = empty(tmp_path / "i", start=16, storage=storage, bytes_per_document=size)
+    fill(index)
+    (segment,) = index.view.segments
+    held = min(size, index.view.width // 2)  # narrow documents take less: four bits of all that is there
+    assert segment.codes.bytes_per_document == held + beside
+    again = IndexFolder(tmp_path / "i")
+    assert (again.settings.bytes_per_document, again.facts()["bytes_per_document"]) == (size, size)
+    assert again.facts()["coded"] == segment.codes.width
+    hits = by_stages(again.view, QUERIES, Fixed(again.view.width, 16), 3, shortlist=150)
+    wanted = brute(again.view, QUERIES, again.view.width, 3)
+    found = sum(len({*best} & {*row}) for best, row in zip(wanted, ids(again.view, hits.rows), strict=True))
+    assert found >= 0.9 * 3 * len(QUERIES)
+
+
+@pytest.mark.parametrize("size", [0, -16, 17, 31.5, True, "16", 2**70])
+def test_other_bytes_are_refused(tmp_path: Path, size: Any) -> None:
+    with pytest.raises(OptionError, match="is none of 16, 24, 32, 48"):
+        empty(tmp_path / "i", storage="pq4", bytes_per_document=size)
+    with pytest.raises(OptionError, match="storage 'flat' takes as many as it needs"):
+        empty(tmp_path / "j", storage="flat", bytes_per_document=16)
 
 
 def test_auto_says_what_it_picked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from adawidth.index.codes.packed import ALL, bits_of, packed
 from adawidth.kernels import scan
@@ -30,7 +31,7 @@ def drawn(seed: int, rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 def found(codes: np.ndarray, tables: np.ndarray, k: int, allowed: np.ndarray = ALL) -> np.ndarray:
     out, one = np.empty(k, np.int64), np.zeros(1, np.int64)
-    scan.best(packed(codes, np.arange(len(codes))), np.array([len(codes)]), one, one, allowed, tables, out)
+    scan.best(packed(codes), np.array([len(codes)]), one, one, allowed, tables, out)
     return out
 
 
@@ -76,17 +77,22 @@ def test_lists_are_shifted() -> None:
     places[:100], places[128:140], places[192 : 192 + 128] = np.arange(100), np.arange(100, 112), np.arange(112, 240)
     out = np.empty(50, np.int64)
     shifts = np.array([300, 0])
-    scan.best(packed(codes, places), np.array([100, 128]), np.array([0, 3]), shifts, ALL, tables, out)
+    scan.best(packed(codes[places]), np.array([100, 128]), np.array([0, 3]), shifts, ALL, tables, out)
     scores = summed(codes, tables)
     scores[:100] += 300
     scores[100:112], scores[240:] = -1, -1
     assert sorted(places[out].tolist()) == best_of(scores, 50)
 
 
+@njit
+def filled(query: np.ndarray, points: np.ndarray, room: np.ndarray, tables: np.ndarray) -> None:
+    scan.fill(query, points, room, tables)  # which only compiled code calls
+
+
 @pytest.mark.parametrize("numbers", [np.inf, 1e38, 0.0, np.nan])
 def test_tables_of_unsound_numbers_are_harmless(numbers: float) -> None:
     tables, room = np.empty((2, 2, 16), np.uint8), np.empty((4, 16), np.float32)
-    scan.fill(np.ones(4, np.float32), np.full((4, 16, 1), numbers, np.float32), room, tables)
+    filled(np.ones(4, np.float32), np.full((4, 16, 1), numbers, np.float32), room, tables)
     assert tables.max() <= 127
 
 
@@ -94,7 +100,7 @@ def test_sums_of_the_widest_rows_do_not_overflow() -> None:
     """Tables get fewer steps where there are so many that their sum would not fit into 16 bits."""
     width = 1_024
     tables, room = np.empty((width // 2, 2, 16), np.uint8), np.empty((width, 16), np.float32)
-    scan.fill(np.ones(width, np.float32), np.tile(np.linspace(-1, 1, 16, dtype=np.float32)[None, :, None], (width, 1, 1)), room, tables)
+    filled(np.ones(width, np.float32), np.tile(np.linspace(-1, 1, 16, dtype=np.float32)[None, :, None], (width, 1, 1)), room, tables)
     assert 60_000 < int(tables.max(axis=2).astype(int).sum()) <= 65_535
 
 

@@ -5,9 +5,24 @@ from .arrow import Rotate
 from .encode import encode
 from .evaluate import evaluate
 from .fit import fit
+from .margins import margin_matrix
 from .moments import find, gather, mine, second_moment
 from .push import push
 from .rotate import rotate
 from .shards import Shard, shards_of
 
-__all__ = ["Rotate", "Shard", "encode", "evaluate", "find", "fit", "gather", "mine", "push", "rotate", "second_moment", "shards_of"]
+__all__ = [
+    "Rotate",
+    "Shard",
+    "encode",
+    "evaluate",
+    "find",
+    "fit",
+    "gather",
+    "margin_matrix",
+    "mine",
+    "push",
+    "rotate",
+    "second_moment",
+    "shards_of",
+]

@@ -3,66 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ..data import Dataset, Queries, Vectors
+from ..data import Dataset, Learning, Vectors
 from ..errors import OptionError
 from ..model import AdaWidth
 from ..policies.select import Policies
 from ..record import Record
 from ..rotation import Rotation
 from ..training.corpus import corpus_of, room
-from ..training.pool import MINED, limited
+from ..training.kyfan import best_kyfan
+from ..training.pool import MINED, limited, within
 from ..training.taper import RotatedQueries, fit_taper
+from ..training.task import Task
 from ..types import Rows
+from .margins import margin_matrix
 from .moments import gather, mine, second_moment
 from .shards import Shard
 
-RECIPES = ("pca", "identity")
+RECIPES = ("pca", "kyfan", "identity")
 
 
-def fit(data: Dataset, shards: Sequence[Shard], *, recipe: str = "pca", seed: int = 0, on: str | None = None) -> AdaWidth:
-    """A model without labels. `shards` hold the documents of `data`, in the same order.
+def fit(
+    data: Dataset, shards: Sequence[Shard], *, recipe: str = "pca", labels: bool | None = None, seed: int = 0, on: str | None = None
+) -> AdaWidth:
+    """A model from documents that shards hold, in the order of `data`. Only `kyfan` learns from labels, where there are any.
 
-    The rotation is that of a fit on one machine, to 1e-6. The taper is set on the documents nearest to each query, which every shard mines,
-    and on others at random, as many as fit into memory."""
+    The moments are those of a fit on one machine, to 1e-6. The taper is set, without labels, on the documents nearest to each query, which
+    every shard mines, and on others at random, as many as fit into memory; Ky Fan's η is chosen on the same documents."""
     if recipe not in RECIPES:
-        raise OptionError(f"the recipe {recipe} learns from documents in memory: on shards there are {' and '.join(RECIPES)} (--recipe)")
-    learning = limited(data.learning(labels=False, seed=seed), seed)
-    width = data.documents.width
-    rotation = Rotation.principal(second_moment(shards, seed=seed, on=on), "pca") if recipe == "pca" else Rotation.identity(width)
-    rows = _mined(shards, (learning.train, learning.dev), width, seed, on)
+        raise OptionError(f"the recipe {recipe} learns from documents in memory: on shards there are {', '.join(RECIPES)} (--recipe)")
+    labelled = recipe == "kyfan" and ("train" in data.qrels if labels is None else labels)
+    learning = limited(data.learning(labels=labelled, seed=seed), seed)
+    if recipe == "kyfan" and not (len(learning.train) and len(learning.dev)):
+        raise OptionError(f"{data.name}: the recipe kyfan learns from queries, and there are none: take pca (--recipe)")
+    rows = _mined(shards, learning, seed, on)
     vectors, ids = gather(shards, rows, on=on)
-    index = corpus_of(Vectors(vectors, ids, data.documents.name), rotation)
-    train, dev = (_turned(part, rotation, rows) for part in (learning.train, learning.dev))
+    pool = within(learning, Vectors(vectors, ids, data.documents.name), rows)
+    rotation, how = _rotation(recipe, shards, learning, pool, seed, on)
+    index = corpus_of(pool.documents, rotation)
+    train, dev = (RotatedQueries.of(replace(part, judged=None), rotation) for part in (pool.train, pool.dev))
     taper = fit_taper(index, train, dev, target=rotation.width)
     record = Record(
         recipe=recipe,
-        labels=False,
+        labels=labelled,
         seed=seed,
         documents=len(data.documents),
         pool=len(rows),
         train_queries=len(train),
         dev_queries=len(dev),
-        dev_measure="nDCG@10 of the frozen first document",
+        dev_measure="nDCG@10" if labelled else "nDCG@10 of the frozen first document",
         chosen=recipe,
-        reason=f"Asked for, over {len(shards)} shards: nothing else was tried.",
+        reason=f"Asked for, over {len(shards)} shards{how}: nothing else was tried.",
         trials=(),
         target_width=taper.target,
         **data.origin,
     )
-    return AdaWidth(rotation, Policies(rotation.width, taper, None, None), record, frozenset(), {})
+    seen = frozenset(data.documents.ids[row] for row in learning.positives.tolist())
+    return AdaWidth(rotation, Policies(rotation.width, taper, None, None), record, seen, {})
 
 
-def _mined(shards: Sequence[Shard], parts: Sequence[Queries], width: int, seed: int, on: str | None) -> Rows:
-    """The documents nearest to each query and their own, and others at random, as many as there is room for. Ascending."""
-    count, most = sum(shard.rows for shard in shards), room(width)
+def _rotation(recipe: str, shards: Sequence[Shard], learning: Learning, pool: Learning, seed: int, on: str | None) -> tuple[Rotation, str]:
+    """The rotation that the recipe names, and what is to be said of it."""
+    if recipe == "identity":
+        return Rotation.identity(learning.documents.width), ""
+    moment = second_moment(shards, seed=seed, on=on)
+    if recipe == "pca":
+        return Rotation.principal(moment, "pca"), ""
+    rotation, eta, _ = best_kyfan(Task.of(pool), margin_matrix(shards, learning.train, seed=seed, on=on), moment)
+    return rotation, f", with η = {eta:g}"
+
+
+def _mined(shards: Sequence[Shard], learning: Learning, seed: int, on: str | None) -> Rows:
+    """Positives, the documents nearest to each query and their own, and others at random, as many as there is room for. Ascending."""
+    count, most = sum(shard.rows for shard in shards), room(learning.documents.width)
     if count <= most:
         return np.arange(count)
-    queries = [part for part in parts if len(part)]
+    queries = [part for part in (learning.train, learning.dev) if len(part)]
     own = np.concatenate([part.own for part in queries] or [np.empty(0, np.int64)])
-    needed = own[own >= 0]
+    needed = np.union1d(own[own >= 0], learning.positives)
     if queries:
         nearest, _ = mine(shards, np.concatenate([part.vectors.all() for part in queries]), MINED, own, on=on)
         first = nearest.T.ravel()  # the first of every query, then the second
@@ -70,12 +91,3 @@ def _mined(shards: Sequence[Shard], parts: Sequence[Queries], width: int, seed: 
         needed = np.union1d(needed, first)
     others = np.setdiff1d(np.random.default_rng(seed).choice(count, min(count, 2 * most), replace=False), needed)
     return np.union1d(needed, np.random.default_rng(seed).permutation(others)[: max(0, most - len(needed))])
-
-
-def _turned(queries: Queries, rotation: Rotation, rows: Rows) -> RotatedQueries:
-    """Queries under the rotation; their own documents counted among the rows."""
-    found = RotatedQueries.of(queries, rotation)
-    if found.own is None:
-        return found
-    place = np.searchsorted(rows, found.own)
-    return RotatedQueries(found.rows, np.where(found.own >= 0, place, -1), None)

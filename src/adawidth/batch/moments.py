@@ -24,7 +24,7 @@ def second_moment(shards: Sequence[Shard], sample: int = 100_000, seed: int = 0,
     """Mean of x xᵀ over the rows that `rotation.second_moment` would take, added up by shard. (D, D)"""
     rows = sampled_rows(_count(shards), sample, seed)
     total: F64 | None = None
-    for _, part in over(partial(_moment, rows=rows), _holding(shards, rows), on, "second moment"):
+    for _, part in over(partial(_moment, rows=rows), holding(shards, rows), on, "second moment"):
         total = part if total is None else total + part
     assert total is not None
     return np.asarray(total / len(rows))
@@ -32,7 +32,7 @@ def second_moment(shards: Sequence[Shard], sample: int = 100_000, seed: int = 0,
 
 def gather(shards: Sequence[Shard], rows: Rows, *, on: str | None = None) -> tuple[F32, list[str]]:
     """Some rows, ascending, of unit length, and their ids. (n, D)"""
-    parts = {shard.number: part for shard, part in over(partial(_rows, rows=rows), _holding(shards, rows), on, "rows")}
+    parts = {shard.number: part for shard, part in over(partial(_rows, rows=rows), holding(shards, rows), on, "rows")}
     vectors = np.concatenate([parts[number][0] for number in sorted(parts)])
     return vectors, [name for number in sorted(parts) for name in parts[number][1]]
 
@@ -86,7 +86,7 @@ def _count(shards: Sequence[Shard]) -> int:
     return sum(shard.rows for shard in shards)
 
 
-def _holding(shards: Sequence[Shard], rows: Rows) -> list[Shard]:
+def holding(shards: Sequence[Shard], rows: Rows) -> list[Shard]:
     """The shards that have some of these rows."""
     bounds = np.searchsorted(rows, [[shard.start, shard.start + shard.rows] for shard in shards])
     return [shard for shard, (low, high) in zip(shards, bounds, strict=True) if low < high]

@@ -26,7 +26,7 @@ def push(
     on: str | None = None,
 ) -> Written:
     """As `model.collections.push`, shard by shard. A shard is sent again if its worker dies: under the same ids, so nothing is doubled."""
-    layout = layout_of(model) if layout is None else layout
+    layout = layout_of(model, url=url) if layout is None else layout
     engine = current(url, collection)
     try:
         ready(engine, model, layout, force=force)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -113,4 +114,4 @@ def _show_example(example: dict[str, Any], width: int) -> None:
 def _first_words(document: Id) -> str:
     from .. import bundled
 
-    return " ".join((bundled.text_of(str(document)) or "").removeprefix(str(document)).split())[:76]
+    return shorten((bundled.text_of(str(document)) or "").removeprefix(str(document)), 76, placeholder=" …")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from .output import say
@@ -35,7 +36,8 @@ def search_docstrings() -> None:
     for question, found, width in zip(QUESTIONS, hits.ids, hits.widths, strict=True):
         say(f"\n“{question}”, answered at a mean width of {width:.0f}")
         for name in map(str, found):
-            say(f"    {name:32} {' '.join((bundled.query_text_of(bundled.QUERY_PREFIX + name) or '').split())[:76]}")
+            text = shorten(bundled.query_text_of(bundled.QUERY_PREFIX + name) or "", 76, placeholder=" …")
+            say(f"    {name:32} {text}")
 
 
 def docstring_texts() -> tuple[list[Text], list[Text]]:

@@ -54,8 +54,11 @@ def fit(
         from ..batch import shards_of
 
         if query_map or reflections is not None or widths is not None:
-            raise OptionError("--query-map, --reflections and --widths are for learned rotations: with --on, the recipe is pca or identity")
-        model = fit_on(data, shards_of(data.documents.name), recipe="pca" if recipe == "auto" else recipe, seed=seed, on=on)
+            raise OptionError(
+                "--query-map, --reflections and --widths are for learned rotations: with --on, the recipe is pca, kyfan or identity"
+            )
+        shards, closed = shards_of(data.documents.name), "pca" if recipe == "auto" else recipe
+        model = fit_on(data, shards, recipe=closed, labels=labels_of(no_labels), seed=seed, on=on)
     else:
         if query_map or recipe == "paper" or (recipe == "auto" and len(data.queries)):
             need("torch")

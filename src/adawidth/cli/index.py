@@ -36,6 +36,10 @@ def index(
     keep: Annotated[
         int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")
     ] = None,
+    bytes_per_document: Annotated[
+        int | None,
+        typer.Option("--bytes-per-document", metavar="N", help="Bytes of pq4 and ivf codes: 16, 24, 32 or 48.  [default: 32]"),
+    ] = None,
     hybrid: Annotated[bool, typer.Option("--hybrid", help="Index the words of titles and texts, too.")] = False,
     force: Force = False,
     as_json: AsJson = False,
@@ -49,7 +53,9 @@ def index(
     refuse_out(out, INDEX, force=force, inputs=[model, dataset])
     fitted = AdaWidth.load(model)
     source = of_dataset(dataset, vectors_of(fitted, dataset, encoder), width=fitted.width)
-    with fitted.index(source, out, storage=storage, keep=keep, hybrid=hybrid, force=force) as made:
+    with fitted.index(
+        source, out, storage=storage, keep=keep, bytes_per_document=bytes_per_document, hybrid=hybrid, force=force
+    ) as made:  # fmt: skip
         facts = made.facts()
     if as_json:
         emit({"index": str(out), **facts})

@@ -54,7 +54,7 @@ def push(
 
     address = address_of(to, url)
     fitted = AdaWidth.load(model)
-    layout = layout_of(fitted, keep, None if widths is None else _numbers(widths))
+    layout = layout_of(fitted, keep, None if widths is None else _numbers(widths), url=address)
     if sql is not None:
         sql.write_text(statements(address, collection, layout), encoding="utf-8")
         say(f"written: {sql}; nothing was sent")
@@ -98,7 +98,8 @@ def move(
         say(f"{collection} stays as it was")
         return
     fitted = AdaWidth.load(model)
-    found = moved(fitted, engine, collection, layout=layout_of(fitted, keep, None if widths is None else _numbers(widths)), drop=drop)
+    layout = layout_of(fitted, keep, None if widths is None else _numbers(widths), url=engine)
+    found = moved(fitted, engine, collection, layout=layout, drop=drop)
     if as_json:
         emit({"collection": found.collection, "documents": found.documents, "copied": found.copied, "dropped": list(found.dropped)})
         return

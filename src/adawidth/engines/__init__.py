@@ -3,9 +3,10 @@ Each engine is one file with one class after base.Engine, the few verbs that Ada
 
 from ..threads import settle
 from .base import Engine, Found, Layout, Row, Settings
+from .prices import PRICES, Prices
 from .registry import address_of, engine_at, engine_name
 from .store import EngineStore
 
-__all__ = ["Engine", "EngineStore", "Found", "Layout", "Row", "Settings", "address_of", "engine_at", "engine_name"]
+__all__ = ["PRICES", "Engine", "EngineStore", "Found", "Layout", "Prices", "Row", "Settings", "address_of", "engine_at", "engine_name"]
 
 settle()  # faiss.py loads faiss

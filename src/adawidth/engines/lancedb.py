@@ -31,7 +31,7 @@ PARTITION = 4_096  # rows in a list of the IVF index
 PROBED = 0.3  # share of the lists that a search reads
 FEWEST = 20  # lists, where there are so many
 STALE = 0.2  # share of rows outside the index from which it is made anew
-QUERIES = 32  # in a request
+QUERIES = 128  # in a request
 PAGE = 5_000  # rows in a request
 CHUNK = 1 << 20  # bytes of the model in a row
 BIGGEST = 2**63
@@ -146,19 +146,22 @@ class LanceDB(Engine):
         ]
 
     def widened(self, queries: F32, k: int, shortlist: int, condition: Filter | None) -> list[Found]:
-        """The shortlist brings its coordinates along, and is scored here."""
-        wanted, width = None if condition is None else _condition(condition), queries.shape[1]
-        blocks = {name: end for name, end in self._blocks.items() if end <= width}
+        """The shortlist brings along what lies behind its prefix, and is scored here."""
+        wanted, width, start = None if condition is None else _condition(condition), queries.shape[1], self.layout.start
+        place = self.layout.widths.index(width)
+        behind = {name: end for name, end in self._blocks.items() if start < end <= width}
+        units = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), 1e-12)
+        lengths = np.linalg.norm(units[:, :start], axis=1)
         found = []
         for begin in range(0, len(queries), QUERIES):
-            part = queries[begin : begin + QUERIES]
-            rows = self._shortlist(part[:, : self.layout.start], shortlist, wanted, list(blocks), exact=False)
-            ids, vectors = np.array(rows["id"].to_pylist(), object), _joined(rows, blocks)
-            units = vectors / prefix_lengths(vectors, [width]) if len(vectors) else vectors
-            for query, places in zip(part, _by_query(rows, len(part)), strict=True):
-                scores = units[places] @ (query / max(float(np.linalg.norm(query)), 1e-12))
+            part = slice(begin, begin + QUERIES)
+            rows = self._shortlist(queries[part, :start], shortlist, wanted, ["norms", *behind], exact=False)
+            ids, norms = np.array(rows["id"].to_pylist(), object), _matrix(rows["norms"], len(self.layout.widths))
+            sums, tails = (1.0 - rows["_distance"].to_numpy()) * norms[:, 0], _joined(rows, behind, start)
+            for query, length, places in zip(units[part], lengths[part], _by_query(rows, len(units[part])), strict=True):
+                scores = (sums[places] * length + tails[places] @ query[start:]) / norms[places, place]
                 best = np.argsort(-scores, kind="stable")[:k]
-                found.append(Found(ids[places[best]].tolist(), scores[best], np.empty((len(best), 0), np.float32)))
+                found.append(Found(ids[places[best]].tolist(), scores[best].astype(np.float32), np.empty((len(best), 0), np.float32)))
         return found
 
     def scores(self, queries: F32, ids: Sequence[Sequence[str]]) -> list[F32]:
@@ -289,10 +292,11 @@ def _matrix(column: pa.ChunkedArray, width: int) -> F32:
     return np.asarray(flat, np.float32).reshape(-1, width)
 
 
-def _joined(rows: pa.Table, blocks: Mapping[str, int]) -> F32:
-    """Vectors from their columns. (n, the last end)"""
-    begins = [0, *blocks.values()]
-    return np.concatenate([_matrix(rows[name], end - begin) for begin, (name, end) in zip(begins, blocks.items(), strict=False)], axis=1)
+def _joined(rows: pa.Table, blocks: Mapping[str, int], first: int = 0) -> F32:
+    """Vectors from their columns, from the first coordinate on. (n, the last end - first)"""
+    begins = [first, *blocks.values()]
+    columns = [_matrix(rows[name], end - begin) for begin, (name, end) in zip(begins, blocks.items(), strict=False)]
+    return np.concatenate([np.empty((len(rows), 0), np.float32), *columns], axis=1)
 
 
 def _quoted(text: str) -> str:

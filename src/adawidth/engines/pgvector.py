@@ -72,11 +72,11 @@ FROM q CROSS JOIN LATERAL (
 ) AS w;"""
 HEAD, FOOT = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"  # of COPY's binary format
 REAL = 700  # PostgreSQL's number of the type
-INSERT = """INSERT INTO {table} (id, v, norms, title, text, metadata) SELECT id, v, norms, title, text, metadata FROM incoming"""
-UPDATE = """ ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v, norms = EXCLUDED.norms, title = EXCLUDED.title, text = EXCLUDED.text,
+REPLACE = """INSERT INTO {table} (id, v, norms, title, text, metadata) SELECT id, v, norms, title, text, metadata FROM incoming
+  ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v, norms = EXCLUDED.norms, title = EXCLUDED.title, text = EXCLUDED.text,
   metadata = EXCLUDED.metadata"""
 INCOMING = "CREATE TEMP TABLE IF NOT EXISTS incoming (LIKE {table}) ON COMMIT DELETE ROWS"
-COPY = "COPY incoming (id, v, norms, title, text, metadata) FROM STDIN (FORMAT BINARY)"
+COPY = "COPY {into} (id, v, norms, title, text, metadata) FROM STDIN (FORMAT BINARY)"
 
 
 class PgVector(Engine):
@@ -163,18 +163,27 @@ class PgVector(Engine):
         return {name for (name,) in self._rows("SELECT id FROM {table} WHERE id = ANY(%(ids)s)", ids=list(ids))}
 
     def write(self, rows: Sequence[Row], *, update: bool) -> None:
+        """Straight into the table. Where it has some of the ids, by way of another one, from which they replace those."""
+
         def send() -> None:
-            with self._connection() as connection, connection.cursor() as cursor:
-                cursor.execute(self._made(INCOMING))
-                cursor.execute("TRUNCATE incoming")
-                with cursor.copy(COPY) as copy:
-                    copy.write(HEAD)
-                    for row in rows:
-                        copy.write(_binary(row))
-                    copy.write(FOOT)
-                cursor.execute(self._made(INSERT + (UPDATE if update else "")))
+            with self._connection() as connection:
+                try:
+                    with connection.transaction(), connection.cursor() as cursor:
+                        self._copy(cursor, "{table}", rows)
+                except psycopg.errors.UniqueViolation:
+                    if not update:
+                        raise
+                    with connection.cursor() as cursor:
+                        cursor.execute(self._made(INCOMING))
+                        cursor.execute("TRUNCATE incoming")
+                        self._copy(cursor, "incoming", rows)
+                        cursor.execute(self._made(REPLACE))
 
         self._ask(send)
+
+    def _copy(self, cursor: psycopg.Cursor[Any], into: str, rows: Sequence[Row]) -> None:
+        with cursor.copy(self._made(COPY.replace("{into}", into))) as copy:
+            copy.write(HEAD + b"".join(map(_binary, rows)) + FOOT)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -331,7 +340,8 @@ def statements(collection: str, layout: Layout) -> str:
             WIDENED.replace("{condition}", "true").replace("{width}", str(layout.keep)),
         ),
         ("Every further stage: given ids, at a width", SCORES.replace("{width}", str(layout.keep))),
-        ("Writing", f"{INCOMING};\n{COPY};\n{INSERT}{UPDATE};"),
+        ("Writing", COPY.replace("{into}", "{table}") + ";"),
+        ("Writing ids that are there already", f"{INCOMING};\n{COPY.replace('{into}', 'incoming')};\n{REPLACE};"),
     ]
     return "\n\n".join(f"-- {title}.\n{_composed(text, _names(collection), layout).as_string()}" for title, text in parts) + "\n"
 

@@ -7,6 +7,7 @@ own, but `facts` and `numbers`, which are made from it: the same documents meet 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import threading
@@ -31,8 +32,10 @@ from ..types import F32
 from . import base
 from .base import Engine, Found, Layout, Row, Settings, T, reason
 
-NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "adawidth")  # of the points' ids
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "adawidth").bytes  # of the points' ids
+VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}  # of a UUID: its two highest bits are 10
 EF = 2  # candidates kept on the walk through the graph, for each that is asked for
+QUANTILE = 0.99  # of the start width's coordinates that codes span
 QUERIES = 64  # in a request
 PAGE = 5_000  # points in a request
 REQUEST = 8_000_000  # bytes of a request that writes; servers take 32 MB unless told otherwise
@@ -51,6 +54,7 @@ class Question:
     filter: Any = None
     payload: Sequence[str] = ()
     exact: bool = False
+    coarse: bool = False  # whether the scores of the codes will do, as all that is found is scored again
     among: Question | None = None  # whose answer alone is scored, in the same request
 
     @property
@@ -174,7 +178,8 @@ class Qdrant(Engine):
     def widened(self, queries: F32, k: int, shortlist: int, condition: Filter | None) -> list[Found]:
         """A prefetch at the start width, of which the query scores all."""
         wanted = None if condition is None else self.kinds.Filter(must=[self._condition(condition)])
-        narrow = [Question(query[: self.layout.start], asked(shortlist, self._shards), wanted) for query in queries]
+        limit = asked(shortlist, self._shards)
+        narrow = [Question(query[: self.layout.start], limit, wanted, coarse=True) for query in queries]
         questions = [Question(query, k, payload=("id", "norms"), exact=True, among=one) for query, one in zip(queries, narrow, strict=True)]
         return [self._found(points) for points in self._answers(questions)]
 
@@ -214,11 +219,13 @@ class Qdrant(Engine):
             raise EngineError(f"{self.where}: another process has the folder open ({reason(error)}): use a server") from None
 
     def _vectors(self) -> dict[str, models.VectorParams]:
-        """A graph for the start width alone; of the others only given points are read, from disk."""
+        """A graph over codes of a byte a coordinate for the start width alone; vectors are on disk, to be read for given points."""
         half, cosine = models.Datatype.FLOAT16, models.Distance.COSINE
-        rest = {"on_disk": True, "hnsw_config": models.HnswConfigDiff(m=0)}
+        codes = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=QUANTILE, always_ram=True)
+        start: dict[str, Any] = {"quantization_config": models.ScalarQuantization(scalar=codes)}
+        rest = {"hnsw_config": models.HnswConfigDiff(m=0)}
         return {
-            vector_name(width): models.VectorParams(size=width, distance=cosine, datatype=half, **(rest if place else {}))
+            vector_name(width): models.VectorParams(size=width, distance=cosine, datatype=half, on_disk=True, **(rest if place else start))
             for place, width in enumerate(self.layout.widths)
         }
 
@@ -259,7 +266,8 @@ class Qdrant(Engine):
         """Local mode is exact in any case, and warns of parameters."""
         if self._folder is not None:
             return None
-        return models.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit)
+        codes = models.QuantizationSearchParams(ignore=one.exact, rescore=not one.coarse)
+        return models.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit, quantization=codes)
 
     def _retrieve(self, points: list[str], payload: list[str], vectors: list[str] | None) -> Sequence[Any]:
         return self._ask(lambda: self._client.retrieve(self.collection, points, with_payload=payload, with_vectors=vectors or False))
@@ -326,8 +334,9 @@ def folder_of(url: str) -> str:
 
 
 def point_id(name: str) -> str:
-    """The id of a document's point."""
-    return str(uuid.uuid5(NAMESPACE, name))
+    """The id of a document's point: uuid.uuid5, written out, as that is asked for every candidate."""
+    found = hashlib.sha1(NAMESPACE + name.encode(), usedforsecurity=False).hexdigest()
+    return f"{found[:8]}-{found[8:12]}-5{found[13:16]}-{VARIANT[found[16]]}{found[17:20]}-{found[20:32]}"
 
 
 def vector_name(width: int) -> str:

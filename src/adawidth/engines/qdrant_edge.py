@@ -14,7 +14,7 @@ import qdrant_edge as edge
 
 from ..errors import ArtifactError, EngineError
 from .base import Layout, Settings, T, reason
-from .qdrant import EF, PAGE, Opened, Qdrant, Question, folder_of, vector_name
+from .qdrant import EF, PAGE, QUANTILE, Opened, Qdrant, Question, folder_of, vector_name
 
 GRAPH = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000}  # Qdrant's own
 LAYOUT, MODEL, SHARD = "layout.json", "model.zip", "shard"
@@ -106,13 +106,15 @@ class QdrantEdge(Qdrant):
 
     def _vectors(self) -> Any:
         graph, none = edge.HnswIndexConfig(**GRAPH), edge.HnswIndexConfig(**{**GRAPH, "m": 0})
+        codes = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=QUANTILE, memory=edge.Memory.Pinned)
         return {
             vector_name(width): edge.EdgeVectorParams(
                 size=width,
                 distance=edge.Distance.Cosine,
                 datatype=edge.VectorStorageDatatype.Float16,
                 hnsw_config=none if place else graph,
-                memory=edge.Memory.Cold if place else None,
+                quantization_config=None if place else codes,
+                memory=edge.Memory.Cold,
             )
             for place, width in enumerate(self.layout.widths)
         }
@@ -148,7 +150,8 @@ class QdrantEdge(Qdrant):
 
 
 def _params(one: Question) -> Any:
-    return edge.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit)
+    codes = edge.QuantizationSearchParams(ignore=one.exact, rescore=not one.coarse)
+    return edge.SearchParams(exact=one.exact, hnsw_ef=None if one.exact else EF * one.limit, quantization=codes)
 
 
 def _prefetch(one: Question) -> Any:

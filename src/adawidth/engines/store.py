@@ -30,6 +30,7 @@ from ..stages.energy import ENOUGH, SAMPLE, check_encoder
 from ..stages.loop import SHORTLIST, by_stages
 from ..types import F32, I64, Id, Rows, StrPath
 from .base import Engine, Found, Row, T, prefix_lengths
+from .prices import PRICES
 
 
 class EngineDocuments(Documents):
@@ -159,10 +160,15 @@ class EngineView(Backend):
         between = self.engine.any_width and policy.name == "fixed" and policy.reach <= layout.keep  # needs no norms
         widths = (*layout.widths, policy.reach) if between else layout.widths
         steps = policy.at(widths)
-        if self.engine.one_request and steps.name == "fixed" and steps.reach > layout.start:
+        if self.engine.one_request and (steps.name == "fixed" or self._wide_is_cheaper(steps, shortlist)) and steps.reach >= layout.start:
             return self._widened(np.ascontiguousarray(queries.upto(steps.reach)[:, : steps.reach]), k, shortlist)
         hits = by_stages(self, queries.all(), steps, k, shortlist=shortlist)
         return _only_shown(hits, self.engine)
+
+    def _wide_is_cheaper(self, policy: Policy, shortlist: int) -> bool:
+        """Whether a taper would spend more on candidates that come and go than it saves, however many it drops."""
+        more = policy.reach - self.engine.layout.start
+        return isinstance(policy, Taper) and more > 0 and not PRICES[self.engine.name].dropping_pays(shortlist, more)
 
     def _widened(self, queries: F32, k: int, shortlist: int) -> Hits:
         """Both stages in one request, for all queries alike."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..types import StrPath
 from .files import PLAUSIBLE, RATIO, told
 
 FIXED = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}  # bytes of a value
+BUFFER = 2**16  # bytes of a column that are read ahead
 
 
 def pyarrow_modules() -> tuple[Any, Any]:
@@ -32,6 +34,7 @@ def opened(path: Path) -> Any:
         raise DataError(f"{path}: there is no such file")
     with told(path):
         file = parquet.ParquetFile(path, pre_buffer=False)  # else it holds what it has read
+        _check_footer(path, file)
         sizes = [(chunk.total_uncompressed_size, chunk.num_values * _bytes(file, column)) for column, chunk in _chunks(file)]
     rows, most = file.metadata.num_rows, _most(path)
     claimed = max(rows, sum(map(max, sizes)))
@@ -55,7 +58,9 @@ def batches(path: Path, file: Any, rows: int, columns: Sequence[str] | None = No
         whole = sorted({chunk.path_in_schema for chunk in texts} - {chunk.path_in_schema for chunk in deltas})
         rows = max(1, min(rows, PLAUSIBLE // max([1, *(chunk.total_uncompressed_size for chunk in deltas)])))
         packed = parquet.ParquetFile(path, read_dictionary=whole, metadata=file.metadata, pre_buffer=False)
-        found = packed.iter_batches(batch_size=rows, columns=columns)
+    # a row group at a time: each has its own texts, and pyarrow can't put those of nested columns together
+    groups = ([group] for group in range(file.metadata.num_row_groups))
+    found = chain.from_iterable(packed.iter_batches(rows, group, columns) for group in groups)
     while True:
         with told(path):
             batch = next(found, None)
@@ -96,6 +101,14 @@ def matrix(path: StrPath, column: Any, start: int = 0, width: int | None = None)
     return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), expected)
 
 
+def _check_footer(path: Path, file: Any) -> None:
+    """Raises if what the footer says of a column contradicts its schema: pyarrow ends the process when asked for it, but not on reading."""
+    _, parquet = pyarrow_modules()
+    probe = parquet.ParquetFile(path, metadata=file.metadata, pre_buffer=False, buffer_size=BUFFER)  # which reads a page at a time
+    for group in range(file.metadata.num_row_groups):
+        next(probe.iter_batches(1, [group]), None)
+
+
 def _most(path: Path) -> int:
     return max(PLAUSIBLE, RATIO * path.stat().st_size)
 
@@ -120,6 +133,9 @@ def _size(array: Any) -> int:
     if arrow.types.is_dictionary(array.type):
         lengths = compute.binary_length(array.dictionary).cast("int64")
         return int(compute.sum(lengths.take(array.indices)).as_py() or 0)
+    if arrow.types.is_map(array.type):
+        begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        return sum(_size(part.slice(begin, end - begin)) for part in (array.keys, array.items))
     if arrow.types.is_nested(array.type):
         inside = array.flatten()
         return sum(map(_size, inside)) if isinstance(inside, list) else _size(inside)

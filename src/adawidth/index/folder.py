@@ -30,7 +30,7 @@ from ..rotation import Rotation
 from ..stages import Backend, RowStore, Written
 from ..stages.backend import check_width, listed, named
 from ..stages.energy import check_encoder, spread
-from ..types import F16, Id, Rows, Storage, StrPath
+from ..types import BYTES, F16, Id, Rows, Storage, StrPath
 from .store import lock
 from .store.commit import Change, change
 from .store.manifest import FILE, IndexSettings, Manifest, log_length, settle
@@ -99,21 +99,27 @@ class IndexFolder(RowStore):
         keep: int | None = None,
         storage: str = "auto",
         numbered: bool = False,
+        bytes_per_document: int | None = None,
     ) -> IndexFolder:
         """An empty index in a folder that holds the model in `model/` and nothing else.
 
         `keep` is how many coordinates are stored (all, if not given), `start` the width that codes find candidates for, `target`
-        the least width that searches read to (`keep`, if not given), `ladder` the widths whose prefix norms are stored.
+        the least width that searches read to (`keep`, if not given), `ladder` the widths whose prefix norms are stored,
+        `bytes_per_document` what 4-bit codes take (half of `start`, if not given).
         """
         width = rotation.width if keep is None else keep
         if not start <= width <= rotation.width:
             raise OptionError(f"keep {width} is not between the start width {start} and the encoder width {rotation.width}")
         if storage not in STORAGES:
             raise OptionError(f"there is no storage {storage!r}; there are {', '.join(STORAGES)}")
+        if bytes_per_document is not None:
+            _check_bytes(bytes_per_document, storage)
         widths = (*sorted({m for m in ladder if m < width}), width)
         checksums = {file.name: zlib.crc32(file.read_bytes()) for file in sorted((folder / MODEL).iterdir())}
         coded = 2 * start if min(target or width, width) >= 2 * start else start
-        settings = IndexSettings(rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums, numbered)
+        settings = IndexSettings(
+            rotation.fingerprint, rotation.width, width, start, coded, storage, widths, checksums, numbered, int(bytes_per_document or 0)
+        )  # fmt: skip
         Manifest.create(folder, settings)
         return cls(folder)
 
@@ -278,8 +284,9 @@ class IndexFolder(RowStore):
             "encoder_width": head.settings.encoder_width,
             "width": head.settings.width,
             "start": head.settings.start,
-            "coded": head.settings.coded,
+            "coded": max((e.arrays["codes.turn"].shape[0] for e in segments if "codes.turn" in e.arrays), default=head.settings.coded),
             "storage": head.settings.storage,
+            "bytes_per_document": head.settings.bytes_per_document or None,
             "hybrid": head.words,
             "numbered": head.settings.numbered,
             "fingerprint": head.settings.fingerprint,
@@ -372,3 +379,11 @@ def check_model(path: Path, settings: IndexSettings) -> None:
             raise ArtifactError(f"{file}: can't be read ({error.strerror}): restore a snapshot") from None
         if found != checksum:
             raise ArtifactError(f"{file}: damaged: it is not what was written (checksum {found}, expected {checksum}); restore a snapshot")
+
+
+def _check_bytes(size: object, storage: str) -> None:
+    """Refuses a number of bytes that no codes take."""
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size not in BYTES:
+        raise OptionError(f"bytes_per_document {size!r} is none of {', '.join(map(str, BYTES))}")
+    if storage in ("flat", "int8"):
+        raise OptionError(f"bytes_per_document {size}: storage {storage!r} takes as many as it needs: use auto, pq4 or ivf")

@@ -1,6 +1,6 @@
 """4-bit codes, compiled by numba and cached on disk: writing them, and scoring a few rows without a scan.
 
-A coordinate's code is its position among its levels, ascending, in four bits or in two, from the low bits of a byte to the high ones.
+A coordinate's code is its position among its levels, ascending, in four bits, two or one, from the low bits of a byte to the high ones.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from ..types import F32, I64, U8
 
 @njit(cache=True, nogil=True)
 def encode(rows: F32, edges: F32, codes: U8) -> None:
-    """Each coordinate's code: how many of its `edges` (m, 15 or 3) it lies above. (n, m) -> (n, bytes), in place"""
+    """Each coordinate's code: how many of its `edges` (m, 15, 3 or 1) it lies above. (n, m) -> (n, bytes), in place"""
     codes[:] = 0
-    bits = 4 if edges.shape[1] == 15 else 2
+    bits = 4 if edges.shape[1] == 15 else 2 if edges.shape[1] == 3 else 1
     for i in range(len(rows)):
         row = rows[i]
         for j in range(len(row)):

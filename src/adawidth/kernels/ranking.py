@@ -4,10 +4,10 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, I64
-from .select import front
+from .options import INNER, NONE
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _sink(heap: F32, root: int) -> None:
     """Restores a heap whose root is the smallest number."""
     number = heap[root]
@@ -24,21 +24,22 @@ def _sink(heap: F32, root: int) -> None:
     heap[root] = number
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def kth(numbers: F32, heap: F32) -> np.float32:
     """The k-th largest of at least k numbers; `heap` (k,) is room for the k largest so far."""
     k = len(heap)
-    heap[:] = numbers[:k]
+    for i in range(k):
+        heap[i] = numbers[i]
     for root in range(k // 2 - 1, -1, -1):
         _sink(heap, root)
     for i in range(k, len(numbers)):
         if numbers[i] > heap[0]:
             heap[0] = numbers[i]
-            _sink(heap, 0)
+            _sink(heap, NONE)
     return heap[0]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _before(a: int, b: int, scores: F32, rows: I64, ties: I64) -> bool:
     """Whether candidate a is ranked before b: by score, then as trec_eval orders equal ones."""
     if scores[a] != scores[b]:
@@ -46,7 +47,7 @@ def _before(a: int, b: int, scores: F32, rows: I64, ties: I64) -> bool:
     return ties[rows[a]] < ties[rows[b]]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _sift_down(heap: I64, root: int, size: int, scores: F32, rows: I64, ties: I64) -> None:
     """Restores a heap whose root is the candidate ranked last."""
     entry = heap[root]
@@ -63,7 +64,7 @@ def _sift_down(heap: I64, root: int, size: int, scores: F32, rows: I64, ties: I6
     heap[root] = entry
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
     """Brings the k best to the front, best first; the others stay in any order."""
     k = min(k, len(order))
@@ -72,41 +73,37 @@ def rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
     for i in range(k, len(order)):
         if _before(order[i], order[0], scores, rows, ties):
             order[0], order[i] = order[i], order[0]
-            _sift_down(order, 0, k, scores, rows, ties)
+            _sift_down(order, NONE, k, scores, rows, ties)
     for size in range(k - 1, 0, -1):
         order[0], order[size] = order[size], order[0]
-        _sift_down(order, 0, size, scores, rows, ties)
+        _sift_down(order, NONE, size, scores, rows, ties)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def shorten(size: int, scores: F32, rows: I64, ties: I64, addresses: I64, sums: F32, squares: F32) -> int:
     """Keeps the `size` best of the candidates, as several segments give more than the shortlist; returns how many are left."""
     n = len(rows)
     if n <= size:
         return n
-    copied, level, stays = np.empty(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
-    for i in range(n):  # not by NumPy's functions, which take most of the time to compile
-        copied[i] = scores[i]
-    least = front(copied, n, size)
+    level, heap = np.empty(n, np.int64), np.empty(size, np.float32)
+    least = kth(scores[:n], heap)
     room, equal = size, 0
     for i in range(n):
-        stays[i] = scores[i] > least
-        room -= int(stays[i])
-        if scores[i] == least:
-            level[equal] = i
-            equal += 1
+        room -= int(scores[i] > least)
+        level[equal] = i
+        equal += int(scores[i] == least)
     rank(level[:equal], room, scores, rows, ties)
-    for i in range(min(room, equal)):
-        stays[level[i]] = True
+    for i in range(room, equal):  # no room for them
+        scores[level[i]] = -np.inf
     kept = 0
     for i in range(n):
-        if stays[i]:
+        if scores[i] >= least:
             rows[kept], addresses[kept], sums[kept], squares[kept], scores[kept] = rows[i], addresses[i], sums[i], squares[i], scores[i]
             kept += 1
     return kept
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def write(order: I64, rows: I64, scores: F32, begin: int, found_rows: I64, found_scores: F32) -> None:
     """Writes ranked candidates into an answer, from position `begin` on, as many as fit."""
     for i in range(min(len(order), len(found_rows) - begin)):

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, F64, I32, I64, Mask
+from .options import ENTRY, INNER, NONE
 from .ranking import kth, rank, shorten, write
 from .rows import TINY, Asked, Table, highest, locate, present, read, rotate, score, square_of
 from .trees import DEPTH, query_features, walk
@@ -28,13 +29,13 @@ class Found(NamedTuple):
     widths: F64  # (Q,) per candidate of the shortlist, those left out of it not counted
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _tail(square: np.float32, whole: np.float32) -> np.float32:
     """Share of a length that lies beyond a prefix; both as squares."""
     return np.sqrt(max(ONE - square / max(whole, TINY), ZERO))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _bounds(band: np.float32, square: np.float32, sums: F32, squares: F32, wholes: F32, scores: F32, lower: F32, upper: F32) -> None:
     """Prefix cosines, and what each may be at the last width: less and more by `band` times the candidate's tail."""
     length = np.sqrt(max(square, TINY))
@@ -47,7 +48,7 @@ def _bounds(band: np.float32, square: np.float32, sums: F32, squares: F32, whole
         upper[i] = score + reach
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _taper(
     table: Table, lengths: F32, asked: Asked, q: int, rows: I64, ladder: I64, bands: F64, k: int, shortlist: int, known: np.float32,
     found_rows: I64, found_scores: F32,
@@ -66,8 +67,9 @@ def _taper(
     if known < ZERO:
         rotate(asked, q, ladder[last])
         known = square_of(query[: ladder[last]])
-    alive = np.zeros(last + 1, np.int64)  # when a width was read; none where it was passed over
-    square, coordinates, begin, left, step = ZERO, 0, 0, n, 0
+    alive = np.empty(last + 1, np.int64)  # when a width was read; none where it was passed over
+    alive[:] = 0
+    square, coordinates, begin, left, step = ZERO, NONE, NONE, n, NONE
     heap, leaving = np.empty(min(k, n), np.float32), np.empty(n, np.int64)
     while step <= last:
         if step and left <= k:  # nothing is dropped any more
@@ -102,17 +104,19 @@ def _taper(
         begin = end
         step += 1
     score(square, sums[:left], squares[:left], scores[:left])
-    front = 0
+    front = NONE
     for step in range(last, -1, -1):  # those read furthest first
         if front < min(alive[step], len(found_rows)):
-            group = np.arange(front, alive[step])
+            group = leaving[: alive[step] - front]
+            for i in range(len(group)):
+                group[i] = front + i
             rank(group, len(found_rows) - front, scores, rows, table.ties)
             write(group, rows, scores, front, found_rows, found_scores)
             front = alive[step]
     return coordinates, n
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def taper(table, asked, candidates, steps, shortlist, found):  # type: ignore[no-untyped-def]
     """The taper's answers for queries with candidates (Q, C), the best `shortlist` of which count; the highest row among these.
 
@@ -134,7 +138,7 @@ def taper(table, asked, candidates, steps, shortlist, found):  # type: ignore[no
     return highest(candidates)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _interpolated(x: float, knots: F64, values: F64) -> float:
     """np.interp at one point."""
     last = len(knots) - 1
@@ -147,7 +151,7 @@ def _interpolated(x: float, knots: F64, values: F64) -> float:
     return slope * (x - knots[i]) + values[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _allotted(score: float, widths: I64, knots: F64, curves: F64, price: float) -> int:
     """policies.budget.allot for one query: the width with the largest gain less its price, the narrowest among equals."""
     if np.isinf(price):
@@ -160,7 +164,7 @@ def _allotted(score: float, widths: I64, knots: F64, curves: F64, price: float) 
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _route(
     table: Table, asked: Asked, q: int, rows: I64, start: int, widths: I64, knots: F64, curves: F64, price: float, shortlist: int,
     feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32, found_rows: I64, found_scores: F32,
@@ -171,13 +175,15 @@ def _route(
     locate(table, rows, addresses)
     sums, squares, scores = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
     rotate(asked, q, start)
-    read(addresses, query, 0, start, sums, squares)
+    read(addresses, query, NONE, start, sums, squares)
     score(square_of(query[:start]), sums, squares, scores)
     coordinates = n * start
     n = shorten(shortlist, scores, rows, table.ties, addresses, sums, squares)
     addresses, rows, sums, squares, scores = addresses[:n], rows[:n], sums[:n], squares[:n], scores[:n]
-    order = np.arange(n)
-    rank(order, DEPTH, scores, rows, table.ties)
+    order = np.empty(n, np.int64)
+    for i in range(n):
+        order[i] = i
+    rank(order, np.int64(DEPTH), scores, rows, table.ties)
     features = np.empty(18, np.float64)
     query_features(scores[order[:DEPTH]], features)
     chosen = _allotted(walk(features, feature, threshold, children, value, roots, depths), widths, knots, curves, price)
@@ -187,11 +193,11 @@ def _route(
         score(square_of(query[:chosen]), sums, squares, scores)
         coordinates += n * (chosen - start)
     rank(order, len(found_rows), scores, rows, table.ties)
-    write(order, rows, scores, 0, found_rows, found_scores)
+    write(order, rows, scores, NONE, found_rows, found_scores)
     return coordinates, n
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def route(table, asked, candidates, routes, trees, shortlist, found):  # type: ignore[no-untyped-def]
     """The router's answers for queries with candidates (Q, C), the best `shortlist` of which count; the highest row among these.
 
@@ -215,7 +221,7 @@ def route(table, asked, candidates, routes, trees, shortlist, found):  # type: i
     return highest(candidates)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def survey(candidates: I64, limit: int, first: int, last: int, size: int, unread: Mask, counts: I64) -> bool:
     """Counts each query's candidates, up to a limit; whether one is unread.
 

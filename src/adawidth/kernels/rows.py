@@ -10,6 +10,7 @@ from numba import njit
 
 from ..types import F32, I64
 from .float16 import SUMS, fetch, products
+from .options import INNER
 
 TINY = np.float32(1e-24)  # squared lengths are never smaller
 LINE = 64  # bytes that memory gives at once
@@ -35,7 +36,7 @@ class Asked(NamedTuple):
     ready: I64  # (Q,) … these widths
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def present(candidates: I64, count: int) -> I64:
     """The candidates that are among `count` rows; others are padding."""
     rows = np.empty(len(candidates), np.int64)
@@ -47,7 +48,7 @@ def present(candidates: I64, count: int) -> I64:
     return rows[:n]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def highest(candidates: I64) -> int:
     """The highest row among the candidates."""
     found = -1
@@ -57,7 +58,7 @@ def highest(candidates: I64) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def locate(table: Table, rows: I64, addresses: I64) -> None:
     """The address of every row's first coordinate."""
     for i in range(len(rows)):
@@ -67,7 +68,7 @@ def locate(table: Table, rows: I64, addresses: I64) -> None:
         addresses[i] = table.bases[segment] + (rows[i] - table.firsts[segment]) * table.width * 2
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(fastmath=True, **INNER)
 def rotate(asked: Asked, q: int, end: int) -> None:
     """Rotates a query on to the width `end`."""
     given, value = asked.given[q], asked.values[q]
@@ -80,7 +81,7 @@ def rotate(asked: Asked, q: int, end: int) -> None:
     asked.ready[q] = max(asked.ready[q], end)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _ask(address: int, begin: int, end: int) -> None:
     """Asks for the lines that coordinates `begin` to `end` of a row lie in, but for the one that the step before has read from."""
     inside = LINE - 1 if begin else 0
@@ -88,7 +89,7 @@ def _ask(address: int, begin: int, end: int) -> None:
         fetch(byte)  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True, fastmath=set(SUMS))
+@njit(fastmath=set(SUMS), **INNER)
 def read(addresses: I64, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
     """Adds coordinates `begin` to `end` of the candidates to their inner products and squared lengths."""
     part = query.ctypes.data + 4 * begin
@@ -102,7 +103,7 @@ def read(addresses: I64, query: F32, begin: int, end: int, sums: F32, squares: F
         squares[i] += found[1]
 
 
-@njit(cache=True, nogil=True, fastmath=set(SUMS))
+@njit(fastmath=set(SUMS), **INNER)
 def square_of(part: F32) -> np.float32:
     """Squared length."""
     square = np.float32(0.0)
@@ -111,7 +112,7 @@ def square_of(part: F32) -> np.float32:
     return square
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def score(square: np.float32, sums: F32, squares: F32, scores: F32) -> None:
     """Prefix cosines; `square` is the squared length of the query's prefix."""
     length = np.sqrt(max(square, TINY))

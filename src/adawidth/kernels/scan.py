@@ -5,36 +5,25 @@ worth, in seven bits; a row's score is a sum of lookups. What is among the k bes
 reaches a bound, which a sample of the blocks gives first and the rows found so far raise.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from ..types import F32, I64, U8, U64
 from .lookup import TOGETHER, lowest, sums
+from .options import ENTRY, INNER, NONE, ONE
 from .select import front
 
 LARGEST = 127.0  # in a table: two of them are added in a byte
 MOST = 65_535.0  # a sum
-SAMPLED = 48  # one block in so many gives the first bound
+SAMPLED: Any = np.int64(48)  # one block in so many gives the first bound
 FEW = 8  # blocks; a smaller sample tells nothing
 MANY = 8  # rows per row wanted; else a sample saves nothing
 SURE = 3.0  # standard deviations by which the sample's bound is lower than what it estimates
 
 
-@njit(cache=True, nogil=True)
-def pack(codes: U8, rows: I64, packed: U8) -> None:
-    """Codes (N, bytes) of these rows (-1 for none), 64 rows side by side. Into (blocks, bytes, 64)"""
-    blocks, width, _ = packed.shape
-    packed[:] = 0
-    for block in range(blocks):
-        for i in range(min(TOGETHER, len(rows) - block * TOGETHER)):
-            row = rows[block * TOGETHER + i]
-            if row >= 0:
-                code = codes[row]
-                for byte in range(min(width, len(code))):
-                    packed[block, byte, i] = code[byte]
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(fastmath={"reassoc", "contract", "nsz"}, **INNER)
 def turn(query: F32, matrix: F32, out: F32) -> None:
     """Rotates a query. (m,), (m, m) -> (m,)"""
     for j in range(len(matrix)):
@@ -45,7 +34,7 @@ def turn(query: F32, matrix: F32, out: F32) -> None:
         out[j] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def fill(query: F32, points: F32, room: F32, tables: U8) -> np.float32:
     """Tables of a query's products with the centroids (M, 16, d), each from 0 up, (bytes, 2, 16); how many steps 1 is."""
     count, sixteen, width = points.shape
@@ -73,7 +62,7 @@ def fill(query: F32, points: F32, room: F32, tables: U8) -> np.float32:
     return steps
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, least: int, step: int, k: int, keys: I64) -> int:
     """Keys of rows whose score is `least` or more, of every `step`-th block; the k best where they would be too many to hold.
 
@@ -110,7 +99,7 @@ def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tab
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def bound(sample: I64, n: int, share: float, k: int) -> int:
     """A score that more than k of all rows almost surely reach, from the keys of a share of them."""
     wanted = k * share
@@ -118,20 +107,20 @@ def bound(sample: I64, n: int, share: float, k: int) -> int:
     return (front(sample, n, rank) + 0xFFFFFFFF) >> 32 if rank < n else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> int:
     """The places of the best rows of these lists, in any order, -1 where there are fewer; how many there are. Into (k,)"""
     k, blocks = len(found), 0
     for count in counts:
         blocks += (count + TOGETHER - 1) // TOGETHER
-    least, sampled = 0, blocks // SAMPLED
+    least, sampled = NONE, blocks // SAMPLED
     keys = np.empty(max(2 * k, sampled * TOGETHER) + 4 * TOGETHER, np.int64)
     if sampled >= FEW and k * MANY <= blocks * TOGETHER:
-        n = collect(packed, counts, firsts, shifts, allowed, tables, 0, SAMPLED, len(keys), keys)
+        n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, SAMPLED, len(keys), keys)
         least = bound(keys, n, 1.0 / SAMPLED, k)
-    n = collect(packed, counts, firsts, shifts, allowed, tables, least, 1, k, keys)
+    n = collect(packed, counts, firsts, shifts, allowed, tables, least, ONE, k, keys)
     if n < k and least > 0:  # the sample was misleading
-        n = collect(packed, counts, firsts, shifts, allowed, tables, 0, 1, k, keys)
+        n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, ONE, k, keys)
     if n > k:
         front(keys, n, k)
         n = k
@@ -141,13 +130,14 @@ def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def all_rows(packed: U8, count: int, matrix: F32, points: F32, queries: F32, allowed: U64, found: I64) -> None:
     """The k best of `count` rows for every query, in any order. (Q, m) -> (Q, k)"""
-    counts, firsts, shifts = np.array([count]), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    counts, none = np.empty(1, np.int64), np.empty(1, np.int64)
+    counts[0], none[0] = count, 0
     turned, room = np.empty(len(matrix), np.float32), np.empty((len(points), 16), np.float32)
     tables = np.empty((packed.shape[1], 2, 16), np.uint8)
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
         fill(turned, points, room, tables)
-        best(packed, counts, firsts, shifts, allowed, tables, found[q])
+        best(packed, counts, none, none, allowed, tables, found[q])

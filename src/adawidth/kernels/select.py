@@ -4,8 +4,10 @@ from typing import Any
 
 from numba import njit
 
+from .options import INNER
 
-@njit(cache=True, nogil=True)
+
+@njit(**INNER)
 def front(numbers: Any, n: int, k: int) -> Any:
     """Brings the k largest of the first n numbers to the front, in any order; the least of them."""
     low, high = 0, n - 1

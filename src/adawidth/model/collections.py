@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifact import CARD, CONFIG, SUMS, WEIGHTS
-from ..engines import Engine, EngineStore, Layout, engine_at, engine_name
+from ..engines import PRICES, Engine, EngineStore, Layout, engine_at, engine_name
 from ..errors import ArtifactError, OptionError
 from ..formats.documents import Source
 from ..stages import Written
@@ -66,7 +66,7 @@ def push(
     lost or doubled, so an interrupted push can be repeated. `force` empties a collection of another rotation or layout first."""
     engine = current(url, collection)
     try:
-        layout = layout_of(model) if layout is None else layout
+        layout = layout_of(model, url=url) if layout is None else layout
         ready(engine, model, layout, force=force)
         written = EngineStore(engine, model.rotation).write(documents, update=True)
         engine.finish()
@@ -108,21 +108,29 @@ def statements(url: str, collection: str, layout: Layout) -> str:
     return statements(collection, layout)
 
 
-def layout_of(model: AdaWidth, keep: int | None = None, widths: Sequence[int] | None = None, shortlist: int = SHORTLIST) -> Layout:
-    """The start width of the default policy, a step between, the target width and all that is kept: each step is a trip."""
+def layout_of(
+    model: AdaWidth, keep: int | None = None, widths: Sequence[int] | None = None, shortlist: int = SHORTLIST, *, url: str | None = None
+) -> Layout:
+    """The start width of the default policy, the target width and all that is kept; and a step between where, at the prices of the engine
+    that `url` names, dropping candidates there can pay for its trip."""
     keep = model.width if keep is None else keep
     if not 1 <= keep <= model.width:
         raise OptionError(f"keep {keep} is not between 1 and the encoder width {model.width}")
     taper = model.policies.cut(keep).taper
     if widths is None:
         start = taper.policy().start
-        between = [width for width in taper.policy().calibration.ladder if 2 * start <= width <= taper.target // 2]
+        ladder = taper.policy().calibration.ladder
+        between = [width for width in ladder if 2 * start <= width <= taper.target // 2 and _pays(url, shortlist, taper.target - width)]
         widths = (start, *between[:1], taper.target)
     if any(not 1 <= width <= keep for width in widths):
         raise OptionError(f"widths {tuple(widths)} are not all between 1 and the {keep} coordinates kept")
     if shortlist < 1:
         raise OptionError(f"shortlist {shortlist} is not at least 1")
     return Layout(model.rotation.fingerprint, tuple(sorted({*widths, keep})), shortlist)
+
+
+def _pays(url: str | None, candidates: int, more: int) -> bool:
+    return url is None or PRICES[engine_name(url)].dropping_pays(candidates, more)
 
 
 def packed_model(model: AdaWidth) -> bytes:

@@ -46,7 +46,7 @@ def move(model: AdaWidth, url: str, collection: str = "adawidth", *, layout: Lay
 
     The old collection stays for clients that still hold it; `drop` removes it, now or in a later call.
     """
-    layout = layout_of(model) if layout is None else layout
+    layout = layout_of(model, url=url) if layout is None else layout
     old = current(url, collection)
     try:
         before = unpacked(old.open(), old.where)

@@ -50,6 +50,11 @@ def sample(learning: Learning, seed: int = 0, *, span: Span | None = None, mined
     return Learning(kept, _moved(_cut(train, span), rows), _moved(_cut(dev, span), rows))
 
 
+def within(learning: Learning, documents: Vectors, rows: Rows) -> Learning:
+    """The same task on some of its documents, which lie in these rows of all, ascending; judgements of others are left out."""
+    return Learning(documents, _moved(learning.train, rows), _moved(learning.dev, rows))
+
+
 def _mined(learning: Learning, most: int, span: Span | None, width: int | None, seed: int) -> Rows:
     """Positives and the queries' own documents, the nearest to each query, and random others. Sorted."""
     documents, parts = learning.documents, (learning.train, learning.dev)

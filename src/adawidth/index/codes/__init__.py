@@ -1,6 +1,6 @@
 """Prefix codes find candidates; scores come from the rows themselves. Storages: flat (float32, exact), int8 (one byte per coordinate),
-pq4 (four bits per coordinate, or two bits of a block twice as wide, after a random rotation of their own), ivf (an inverted file over
-such codes of residuals). faiss scans. Stored are plain arrays, which are checked before faiss sees them."""
+pq4 (four bits per coordinate, or fewer of a wider block, after a random rotation of their own), ivf (an inverted file over such codes of
+residuals). Stored are plain arrays, which are checked before faiss sees them."""
 
 from __future__ import annotations
 

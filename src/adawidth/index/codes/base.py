@@ -44,7 +44,7 @@ class Codes(ABC):
     @classmethod
     @abstractmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Codes:
-        """The codes of a block; `bits` per coordinate, 4 or 2, for storages that use them."""
+        """The codes of a block; `bits` per coordinate, 4, 2 or 1, for storages that use them."""
 
     @classmethod
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The codebook of the 4-bit scalar quantiser: sixteen levels of a coordinate, or four levels of each of two coordinates.
+"""The codebook of the 4-bit scalar quantiser: sixteen levels of a coordinate, four of each of two, or two of each of four.
 
 A block is rotated at random before it is coded. This changes no inner product and spreads the variance evenly over the coordinates,
 so that the same number of levels suits all of them.
@@ -18,6 +18,7 @@ from ...types import F32, Array
 from .base import checked
 
 CODES = 16  # that four bits can tell apart
+LEVELS = {CODES: 4, 4: 2, 2: 1}  # of a coordinate, and the bits that tell them apart
 ROUNDS = 20  # of fitting levels
 
 
@@ -42,7 +43,7 @@ def code_bytes(levels: F32) -> int:
 
 
 def points(levels: F32) -> F32:
-    """The centroid of each code: a level of its coordinate, or of both of its coordinates, the first in the low bits. (M, 16, d)"""
+    """The centroid of each code: a level of each of its coordinates, the first in the low bits. (M, 16, d)"""
     together, every = 4 // _bits(levels), np.arange(CODES)
     places = [every // levels.shape[1] ** place % levels.shape[1] for place in range(together)]
     return np.stack([levels[place::together, at] for place, at in enumerate(places)], axis=2)
@@ -61,9 +62,9 @@ def with_centroids(plain: Any, points: F32) -> Any:
 
 
 def checked_levels(arrays: Mapping[str, Array], width: int) -> F32:
-    """The stored levels: sixteen per coordinate, or four if two coordinates share a code."""
+    """The stored levels: sixteen per coordinate, four if two coordinates share a code, two if four do."""
     levels = checked(arrays, "levels", np.float32, (width, None))
-    if levels.shape[1] not in (4, CODES) or (levels.shape[1] == 4 and width % 2):
+    if levels.shape[1] not in LEVELS or width % (4 // LEVELS[levels.shape[1]]):
         raise ArtifactError(f"codes: {levels.shape[1]} levels for each of {width} coordinates: build the index again")
     return levels
 
@@ -87,4 +88,4 @@ def fitted_levels(rows: F32, bits: int) -> F32:
 
 def _bits(levels: F32) -> int:
     """Bits that a coordinate takes."""
-    return 4 if levels.shape[1] == CODES else 2
+    return LEVELS[levels.shape[1]]

@@ -30,7 +30,7 @@ class FourBit(Codes):
         self._levels = levels  # (m, 16 or 4) ascending
         self._codes = codes  # (N, bytes)
         self._points = np.ascontiguousarray(points(levels))
-        self._packed = packed(codes, np.arange(len(codes)))
+        self._packed = packed(codes)
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels import scan
 from ...kernels.lookup import TOGETHER, UNROLLED
-from ...types import U8, U64, Mask, Rows
+from ...types import U8, U64, Mask
 
 ALL = np.empty(0, np.uint64)  # no filter
 
 
-def packed(codes: U8, rows: Rows) -> U8:
-    """The codes of these rows (-1 leaves a place free), of an even number of bytes. (N, bytes) -> (blocks, bytes, 64)"""
-    blocks, width = -(-len(rows) // TOGETHER), -(-codes.shape[1] // UNROLLED) * UNROLLED
-    out = np.empty((blocks, width, TOGETHER), np.uint8)
-    scan.pack(np.ascontiguousarray(codes), np.ascontiguousarray(rows, np.int64), out)
+def packed(codes: U8) -> U8:
+    """Codes of an even number of bytes, 64 rows side by side; zeros behind the last. (N, bytes) -> (blocks, bytes, 64)"""
+    blocks, width = -(-len(codes) // TOGETHER), -(-codes.shape[1] // UNROLLED) * UNROLLED
+    out = np.zeros((blocks, width, TOGETHER), np.uint8)
+    whole = len(codes) // TOGETHER
+    out[:whole, : codes.shape[1]] = codes[: whole * TOGETHER].reshape(whole, TOGETHER, codes.shape[1]).swapaxes(1, 2)
+    for i, code in enumerate(codes[whole * TOGETHER :]):
+        out[whole, : len(code), i] = code
     return out
 
 

@@ -26,7 +26,7 @@ from ...data import Document
 from ...errors import ArtifactError
 from ...filters.conditions import Field, there, unknown
 from ...formats.files import json_of
-from ...types import I64
+from ...types import BYTES, I64
 from . import lock
 from .connection import FILE, bounded, connected, damaged, forked, told
 from .segment import Entry
@@ -68,6 +68,7 @@ class IndexSettings:
     ladder: tuple[int, ...]  # widths whose prefix norms are stored; the last one is `width`
     model: Mapping[str, int]  # checksum of each file of the copied model
     numbered: bool = False  # whether documents came without ids, and their ids are numbers
+    bytes_per_document: int = 0  # of 4-bit codes, as asked for; 0: half of `start`
 
     def __post_init__(self) -> None:
         """Refuses settings that no index has: a manifest may come from anywhere."""
@@ -76,6 +77,8 @@ class IndexSettings:
             raise ValueError("widths")
         if self.coded not in (self.start, 2 * self.start) or self.coded > self.width:
             raise ValueError("coded")
+        if type(self.bytes_per_document) is not int or self.bytes_per_document not in (0, *BYTES):
+            raise ValueError("bytes_per_document")
         if list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1 or self.ladder[-1] != self.width:
             raise ValueError("ladder")
         if not isinstance(self.fingerprint, str) or not isinstance(self.model, dict) or "config.json" not in self.model:

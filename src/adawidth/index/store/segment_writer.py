@@ -72,12 +72,12 @@ class SegmentWriter:
         self._write_inverse(rows)
         self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._settings.width)))
         with tempfile.TemporaryFile(dir=self._folder) as scratch:  # may be larger than memory
-            width = self._settings.coded if codes.chosen(storage, count).wide else self._settings.start
+            width, bits = self._shape(rows, codes.chosen(storage, count).wide, seed)
             for part in _parts(rows):
                 scratch.write(unit(part[:, :width]).data)
             scratch.flush()
             block = np.memmap(scratch, np.float32, "r", shape=(count, width))
-            built = codes.build(block, storage, seed, 2 if width > self._settings.start else 4)
+            built = codes.build(block, storage, seed, bits)
             if storage == "auto":
                 limits = f"flat (exact) up to {codes.SMALL}, then pq4, and from {codes.LARGE} on ivf where its lists pay"
                 log.info("storage %s for %d documents: %s", built.storage, count, limits)
@@ -97,6 +97,15 @@ class SegmentWriter:
         os.fsync(self._file.fileno())
         sync(self._folder)
         return Entry(self.path.name, count, int(numbers[0]), int(numbers[-1]), self._file.tell(), built.storage, checks, self._places)
+
+    def _shape(self, rows: F16, wide: bool, seed: int) -> tuple[int, int]:
+        """The coordinates that the codes of these rows cover, and the bits of each."""
+        from ..codes.shapes import chosen_shape
+
+        settings = self._settings
+        if wide and settings.bytes_per_document:
+            return chosen_shape(rows, settings.bytes_per_document, seed)
+        return (settings.coded, 2) if wide and settings.coded > settings.start else (settings.start, 4)
 
     def _write(self, name: str, array: Array) -> None:
         self._write_parts(name, array.dtype.newbyteorder("<").str, array.shape, iter([array]))
