@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -45,7 +46,7 @@ def forever(requests: list[bytes], first: int) -> Iterator[tuple[str, bytes]]:
 def writes(rows: np.ndarray, worker: int, spec: Spec) -> Iterator[tuple[str, bytes]]:
     """A new document with each request."""
     for turn in count():
-        name = f"load-{worker}-{turn}"
+        name = f"load-{os.getpid()}-{worker}-{turn}"
         document = {"id": name, "title": name, "vector": packed(rows[(worker * 31 + turn) % len(rows)])}
         yield name, request("/v1/documents", {"documents": [document]}, spec["key"])
 

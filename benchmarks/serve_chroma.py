@@ -1,6 +1,6 @@
 """The service beside Chroma's server, the same documents at full width behind it, in turns:
 
-    python benchmarks/serve_chroma.py DATASET --encoder E [--python INTERPRETER] [--seconds 4] [--turns 3]
+    python benchmarks/serve_chroma.py DATASET --encoder E [--python INTERPRETER] [--seconds 3] [--turns 3]
 
 Chroma (PyPI: chromadb) runs in an environment of its own, because its pins are not ours: `--python` is the interpreter of one that has it,
 else one is made in build/chroma. Both servers are asked from a second process over 32 connections, as their own clients ask: AdaWidth in
@@ -37,7 +37,8 @@ API = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 PART = 2_000  # documents of a request
 QUERIES = 2_000  # at most
 EF = (100, 40, 20)  # Chroma's ef_search: its default, and cheaper ones
-OURS: tuple[dict[str, Any], ...] = ({}, {"quality": 0.999}, {"width": "full"})
+FITTED = 1_000  # train queries, without their labels
+OURS: tuple[dict[str, Any], ...] = ({}, {"width": "full"}, {"width": "full", "shortlist": 2_000})  # of stage 1's candidates
 
 
 def chroma_python(given: str | None) -> str:
@@ -151,7 +152,7 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--encoder")
     parser.add_argument("--python", help="interpreter of an environment that has chromadb")
-    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--turns", type=int, default=3)
     options = parser.parse_args()
     python = chroma_python(options.python)
@@ -164,7 +165,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         home = Path(made)
         began = time.perf_counter()
-        AdaWidth.fit(data, recipe="pca").index(data.documents, home / "ours.index").close()
+        train = data.queries_of("train")
+        model = AdaWidth.fit(data.documents, train.select(np.arange(min(FITTED, len(train))), "train"), recipe="pca")
+        model.index(data.documents, home / "ours.index").close()
         took = {"adawidth": round(time.perf_counter() - began, 1)}
         served = Served(home / "ours.index")
         try:

@@ -73,7 +73,7 @@ def service() -> str:
     found = read("serve")
     rates, steady, restart = (found[part] for part in ("rates", "steady", "restart"))
     rate, rounds = {name: f"{value:,.0f} per second" for name, value in rates["queries_per_second"].items()}, steady["rounds"]
-    last, lost = rounds[-1]["search"], steady["writes_answered"] - steady["documents_written_twice_or_kept"]
+    last, lost = rounds[-1]["search"], steady["writes_lost"]
     memory = f"{rounds[0]['resident_mb']:.0f} MB after the first, {rounds[-1]['resident_mb']:.0f} after the last"
     lines = [
         ["", "measured"],

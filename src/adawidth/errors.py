@@ -28,6 +28,7 @@ EXTRAS = {
     "ranx": "ir",
     "fastapi": "serve",
     "uvicorn": "serve",
+    "httptools": "serve",
     "prometheus_client": "serve",
     "httpx": "serve",
 }  # package -> the extra that brings it

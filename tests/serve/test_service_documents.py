@@ -118,3 +118,15 @@ def test_refit_takes_the_labels(http: httpx.Client, things: Path, tmp_path: Path
     labels.write_text(labels.read_text() + "no label\n")
     refused = CliRunner().invoke(app, [*command, "--force"])
     assert (refused.exit_code, "line 81 is no label" in refused.stderr) == (1, True)
+
+
+def test_answers_show_a_document_as_it_is_now(http: httpx.Client) -> None:
+    """What was told of it before a write is not told again."""
+    asked = {"text": "a canoe on the river", "k": 1}
+    for title in ("Canoe", "Kayak"):
+        document = {"id": "canoe", "text": "A canoe floats on the river.", "title": title, "metadata": {"name": title}}
+        assert http.post("/v1/documents", json={"documents": [document]}).status_code == 200
+        for _ in range(2):
+            (hit,) = http.post("/v1/search", json=asked).json()["results"][0]["hits"]
+            assert (hit["id"], hit["title"], hit["metadata"]) == ("canoe", title, {"name": title})
+        assert http.post("/v1/search", json={**asked, "fields": ["text"]}).json()["results"][0]["hits"][0].keys() == {"id", "score", "text"}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def serve_docstrings(path: Path, port: int, *, force: bool = False) -> None:
     """Indexes the docstrings, unless that was done before, and serves them with a key that is made for this run."""
-    need("fastapi", "uvicorn", "prometheus_client")
+    need("fastapi", "uvicorn", "httptools", "prometheus_client")
     from ..model import open_index
     from ..serve.run import Place, serve
     from ..serve.settings import Settings, read_key

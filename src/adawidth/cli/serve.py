@@ -43,7 +43,7 @@ def serve(
 
     Without an API key the service is read-only and answers this machine only.
     """
-    need("fastapi", "uvicorn", "prometheus_client")
+    need("fastapi", "uvicorn", "httptools", "prometheus_client")
     from ..serve.run import Place, feedback_of, threads_for
     from ..serve.run import serve as start
     from ..serve.settings import Settings, read_key

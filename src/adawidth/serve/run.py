@@ -59,7 +59,7 @@ class Place:
 
 def serve(place: Place, settings: Settings) -> None:
     """Serves until it is told to stop (Ctrl-C, SIGTERM); then running requests are finished."""
-    need("fastapi", "uvicorn", "prometheus_client")
+    need("fastapi", "uvicorn", "httptools", "prometheus_client")
     import uvicorn
 
     drain = settings.drain_seconds
@@ -123,7 +123,7 @@ class Running:
 
 def running(index: Index, **settings: Any) -> Running:
     """Serves an open index on a free port of this machine, in a thread. The socket listens already when this returns."""
-    need("fastapi", "uvicorn", "prometheus_client")
+    need("fastapi", "uvicorn", "httptools", "prometheus_client")
     from .app import create_app
 
     chosen = Settings(**settings)

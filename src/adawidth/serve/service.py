@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import AdaWidthError, ArtifactError, BusyError
 from ..model import Index
 from ..types import F32
-from .answers import rendered
+from .answers import Renderer
 from .batching import Batcher
 from .feedback import Feedback
 from .planner import Planner
@@ -76,6 +76,7 @@ class Service:
         self.ready = True
         self.feedback = Feedback(_feedback_file(index, settings))
         self.planner = Planner(index)
+        self._renderer = Renderer()
         self._reopen = reopen
         self._encoding = threading.Lock()
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="write")
@@ -183,7 +184,7 @@ class Service:
         vectors = parts[0].vectors if len(parts) == 1 else np.concatenate([part.vectors for part in parts])
         hits = self.index.search(vectors, **asked, **_words(asked, parts))
         spent = time.perf_counter() - began
-        results, answers = rendered(hits, options.fields), []
+        results, answers = self._renderer.rendered(hits, options.fields), []
         before: list[tuple[float, float]] = []
         for part in parts:
             first, waited = len(before), began - part.since
@@ -197,7 +198,7 @@ class Service:
         began, asked = time.perf_counter(), options.to_dict()
         hits, trace = explained(self.index, part.vectors, **asked, **_words(asked, [part]))
         waited, spent = began - part.since, time.perf_counter() - began
-        results = [{**one, "explain": trace.to_json(place)} for place, one in enumerate(rendered(hits, options.fields))]
+        results = [{**one, "explain": trace.to_json(place)} for place, one in enumerate(self._renderer.rendered(hits, options.fields))]
         self.stats.searched(hits, asked, [(part.encoded, waited)] * len(hits), {"search": spent, **trace.seconds()}, trace)
         return Searched(results, {"wait": waited, "search": spent})
 
