@@ -31,7 +31,7 @@ TAUGHT = [  # by gradient, with labels
 
 
 # quick tests have one of the kind: matryoshka-adaptor
-DEAR = {*TAUGHT, "adawidth-query", "adawidth-query:labelled", "dense:paper"} - {"matryoshka-adaptor"}
+DEAR = {*TAUGHT, "dense", "adawidth-query", "adawidth-query:labelled", "dense:paper"} - {"matryoshka-adaptor"}
 
 
 def some_slow(names: list[str]) -> list[Any]:

@@ -28,7 +28,7 @@ def test_a_writer_killed_in_its_commit_under_a_reader(tried: Any, verb: str) -> 
 
 
 @pytest.mark.parametrize("verb", ["add", "update", "remove", "compact"])
-@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+@pytest.mark.parametrize("error", ["EIO", pytest.param("ENOSPC", marks=pytest.mark.slow)])
 def test_what_a_writer_says_of_a_commit_that_could_not_be_synced_is_so(tried: Any, verb: str, error: str) -> None:
     followers = [(), ("refused",), ("add",)]
     cases = [case(verb, "fdatasync", LOG, at, error, readers, ones) for at in SYNCS for readers in (0, 1) for ones in followers]

@@ -76,6 +76,7 @@ def test_queries_of_another_kind_do_not_fit(model: AdaWidth, fitted_on: Dataset)
     assert "rotation" in changed(model, Dataset(fitted_on.documents, foreign, name="foreign queries"))
 
 
+@pytest.mark.slow
 def test_a_grown_collection_does_not_fit() -> None:
     """Real vectors: a model of 300 documents, and all 3,037 of them."""
     data = load_dataset(bundled.path())

@@ -9,6 +9,8 @@ import pytest
 from adawidth import AdaWidth, Index, bundled, load_dataset
 from adawidth.types import Mask
 
+pytestmark = pytest.mark.slow
+
 K, SHORTLIST, QUERIES = 10, 60, 200  # a shortlist of 2 % of the documents, so that what codes find matters
 TOLERATED = 0.005
 HARDER = 0.02  # documents that lie together are harder to tell apart, also by exact scores at the start width
