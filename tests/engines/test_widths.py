@@ -64,3 +64,12 @@ def test_a_start_width_that_no_fit_calibrates(engine_place: Place, corpus: Corpu
         kept = np.mean([len(set(names) & wanted) / 10 for names, wanted in zip(hits.ids, best, strict=True)])
         assert kept >= 0.95
         assert START not in layout.widths
+
+
+def test_a_budget_is_kept_though_reading_more_at_once_may_be_cheaper(engine_place: Place, corpus: Corpus) -> None:
+    with engine_place.made(corpus, ROWS) as index:
+        free = index.search(corpus.queries, k=5, shortlist=100)
+        for budget in (START + 2, START + 8, 64):
+            bounded = index.search(corpus.queries, k=5, shortlist=100, budget=budget)
+            assert bounded.mean_width <= budget < free.mean_width
+            assert all(len(answer) == 5 for answer in bounded)

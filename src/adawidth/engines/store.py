@@ -22,7 +22,7 @@ from ..formats.documents import Batch, Source
 from ..hits import Hits, Read
 from ..policies import Policy
 from ..policies.base import Stepwise
-from ..policies.taper import Calibration, Taper
+from ..policies.taper import Bounded, Calibration, Taper
 from ..rotation import Rotated, Rotation
 from ..stages import Backend, Decision, Reader, Stage, Store, Written
 from ..stages.backend import check_width, listed, named, prefix_norms
@@ -156,11 +156,13 @@ class EngineView(Backend):
             )
         layout = self.engine.layout
         shortlist = max(k, layout.shortlist if shortlist == SHORTLIST else shortlist)
+        free = not isinstance(policy, Bounded)  # to read more where that is cheaper
         policy = _raised(policy, layout.start)
         between = self.engine.any_width and policy.name == "fixed" and policy.reach <= layout.keep  # needs no norms
         widths = (*layout.widths, policy.reach) if between else layout.widths
         steps = policy.at(widths)
-        if self.engine.one_request and (steps.name == "fixed" or self._wide_is_cheaper(steps, shortlist)) and steps.reach >= layout.start:
+        at_once = steps.name == "fixed" or (free and self._wide_is_cheaper(steps, shortlist))
+        if self.engine.one_request and at_once and steps.reach >= layout.start:
             return self._widened(np.ascontiguousarray(queries.upto(steps.reach)[:, : steps.reach]), k, shortlist)
         hits = by_stages(self, queries.all(), steps, k, shortlist=shortlist)
         return _only_shown(hits, self.engine)
@@ -195,7 +197,7 @@ def _raised(policy: Stepwise, start: int) -> Stepwise:
     if not isinstance(policy, Taper) or policy.start >= start or start not in policy.calibration.ladder:
         return policy
     known, first = policy.calibration, policy.calibration.ladder.index(start)
-    return Taper(Calibration(known.ladder[first:], known.beta[first:], known.sigma[first:]), policy.z, policy.k)
+    return replace(policy, calibration=Calibration(known.ladder[first:], known.beta[first:], known.sigma[first:]))
 
 
 def _only_shown(hits: Hits, engine: Engine) -> Hits:

@@ -18,6 +18,7 @@ from ..formats.documents import Source, of_vectors
 from ..hits import Hits
 from ..policies import Policy
 from ..policies.select import Policies
+from ..policies.taper import Bounded, Taper
 from ..rotation import Rotated
 from ..stages import Store, Written
 from ..stages.loop import BATCH, SHORTLIST, joined
@@ -374,7 +375,8 @@ class Index:
 def _chosen(policies: Policies, policy: str | None, budget: float | None, quality: float | None, width: int | None, *rest: Any) -> Policy:
     """The same policy for the same question, so that what is prepared for it is prepared once."""
     start, k, offset, coded = rest
-    return policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k, offset=offset, coded=coded)
+    chosen = policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k, offset=offset, coded=coded)
+    return Bounded(chosen.calibration, chosen.z, chosen.k, budget) if budget is not None and isinstance(chosen, Taper) else chosen
 
 
 def _check(**options: Any) -> None:

@@ -114,6 +114,30 @@ class Taper:
         return Decision(stage.alive & (stage.scores + reach >= kth), following)
 
 
+@dataclass(frozen=True, eq=False)
+class Bounded(Taper):
+    """A taper whose z is that of a budget. With fewer steps candidates are dropped later, so that z alone would read more."""
+
+    budget: float = np.inf
+
+    def at(self, widths: Sequence[int]) -> Taper:
+        """With fewer steps, each query within the budget."""
+        return Capped(self.calibration.only(widths), self.z, self.k, self.budget)
+
+
+class Capped(Bounded):
+    """Of those that would go on, the best that the budget allows."""
+
+    def decide(self, stage: Stage) -> Decision:
+        """As a taper, and no more than the budget."""
+        found = super().decide(stage)
+        size = (stage.candidates >= 0).sum(axis=1)
+        most = (self.budget - stage.mean_widths) * size / np.maximum(found.widths - stage.widths, 1)
+        best = np.argsort(np.argsort(np.where(found.keep, -stage.scores, np.inf), axis=1, kind="stable"), axis=1)
+        stops = (found.widths == stage.widths)[:, None]
+        return Decision(found.keep & (stops | (best + 1 <= most[:, None])), found.widths)
+
+
 def tails(stage: Stage, target: int) -> F32:
     """t(q) t(d) of every candidate: the shares of their lengths up to the target width that lie beyond the stage's width. (Q, C)"""
     width = int(stage.widths[0])
