@@ -81,4 +81,4 @@ def test_every_call(tmp_path: Path) -> None:
     result = json.loads(out.read_text())
     assert result["problems"] == []
     assert result["cases"] == 700
-    assert set(result["cases_of_each_verb"]) == {"open", "add", "update", "remove", "compact", "snapshot", "repair"}
+    assert set(result["cases_of_each_verb"]) == {"open", "add", "update", "remove", "compact", "snapshot", "repair", "words"}

@@ -38,6 +38,6 @@ def test_a_query_takes_few_files_and_few_calls(storage: str, tmp_path: Path) -> 
     for row in range(50):
         index.search(rows[row])
     called = walk(index, rows[7])
-    assert called[-1] == ("kernels/rescore.py", "taper")
+    assert called[-1] in (("kernels/rescore.py", "taper"), ("index/rescore.py", "Rescorer.answer"))  # 3.13 tells nothing of compiled code
     assert len(called) <= 20, called
     assert len({file for file, _ in called if not file.startswith("kernels/")}) <= 7, called
