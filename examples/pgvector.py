@@ -17,7 +17,7 @@ def main(url: str) -> None:
 
     index = connect(url, collection="docstrings")  # the model is in the database, too
     print(f"{len(index):,} documents in PostgreSQL")
-    hits = index.search(data.queries_of("test"), k=3)
+    hits = index.search(data.queries_of("test"), k=3, budget=96)  # coordinates per candidate; without, what is cheapest
     for query, answer in zip(data.queries_of("test").ids[:3], hits, strict=False):
         print(bundled.query_text_of(str(query)), "->", [hit.id for hit in answer])
     print(f"read {hits.mean_width:.0f} of {index.width} coordinates per candidate")

@@ -140,8 +140,8 @@ def test_a_fit_by_shards_has_the_rotation_of_one_machine(dataset: Path, monkeypa
     some = fit(data, shards, on="local")
     assert some.record.pool == 200
     assert np.array_equal(some.rotation.matrix, there.rotation.matrix)
-    with pytest.raises(OptionError, match="the recipe kyfan learns from documents in memory"):
-        fit(data, shards, recipe="kyfan", on="local")
+    with pytest.raises(OptionError, match="the recipe paper learns from documents in memory"):
+        fit(data, shards, recipe="paper", on="local")
 
 
 def test_workers_encode_what_one_process_would(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
