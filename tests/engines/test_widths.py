@@ -68,8 +68,7 @@ def test_a_start_width_that_no_fit_calibrates(engine_place: Place, corpus: Corpu
 
 def test_a_budget_is_kept_though_reading_more_at_once_may_be_cheaper(engine_place: Place, corpus: Corpus) -> None:
     with engine_place.made(corpus, ROWS) as index:
-        free = index.search(corpus.queries, k=5, shortlist=100)
         for budget in (START + 2, START + 8, 64):
             bounded = index.search(corpus.queries, k=5, shortlist=100, budget=budget)
-            assert bounded.mean_width <= budget < free.mean_width
+            assert START <= bounded.mean_width <= budget
             assert all(len(answer) == 5 for answer in bounded)
