@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 import time
 import urllib.request
@@ -81,12 +80,8 @@ def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def stop(server: Any) -> None:
     """Ends a Milvus server; its own `stop` waits for four seconds only, which a busy machine takes longer than."""
     if server.server_proc is not None:
-        server.server_proc.terminate()
-        try:
-            server.server_proc.wait(STARTED)
-        except subprocess.TimeoutExpired:
-            server.server_proc.kill()
-            server.server_proc.wait(STARTED)
+        server.server_proc.kill()
+        server.server_proc.wait(STARTED)
     server.stop()
 
 
