@@ -20,7 +20,7 @@ ASKED = 200  # of them taken as queries
 NEAREST = 10  # nearest neighbours of each …
 SHORTLIST = 50  # … looked for among so many candidates
 # Documents lie nearer to one another than queries do to them, so they favour few coordinates. For queries, two bits are best or nearly
-# so on all collections but one (benchmarks/results/codes.json): another way must find more than they do by this share.
+# so on all but one of the collections tried (benchmarks/codes.py): another way must find more than they do by this share.
 MARGIN = 0.04
 
 
