@@ -27,7 +27,7 @@ class FourBit(Codes):
 
     def __init__(self, turn: F32, levels: F32, codes: U8) -> None:
         self._turn = turn  # (m, m) orthogonal
-        self._levels = levels  # (m, 16 or 4) ascending
+        self._levels = levels  # (m, 16, 4 or 2) ascending
         self._codes = codes  # (N, bytes)
         self._points = np.ascontiguousarray(points(levels))
         self._packed = packed(codes)

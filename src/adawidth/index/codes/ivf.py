@@ -37,7 +37,7 @@ class Stored:
     """What is stored."""
 
     turn: F32  # (m, m) orthogonal
-    levels: F32  # (m, 16 or 4) ascending
+    levels: F32  # (m, 16, 4 or 2) ascending
     codes: U8  # (N, bytes)
     centres: F32  # (L, m) centroids of the lists
     list_of: I32  # (N,)
