@@ -130,9 +130,11 @@ class View(RowBackend):
             joined = self._rescorer.answer(queries, candidates, self._joint, shortlist, candidates.shape[1])
             candidates = joined.rows
         found = self._rescorer.answer(queries, candidates, policy, k, shortlist)
-        coordinates = found.coordinates if joined is None else found.coordinates + joined.coordinates
+        coordinates, widths = found.coordinates, found.widths
+        if joined is not None:
+            coordinates, widths = coordinates + joined.coordinates, widths + joined.coordinates / np.maximum(count, 1)
         read = Read(count, coordinates, self._scan_bytes + 2 * coordinates, queries.ready)
-        return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
+        return Hits(found.rows, found.scores, widths, self.documents_by_row, read)
 
     def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best documents at this width among those that the codes find, for rotated queries; `own` is a row each to leave out."""
