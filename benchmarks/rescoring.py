@@ -24,7 +24,7 @@ from adawidth.index.rescore import Rescorer
 from adawidth.policies.features import order_statistics
 from adawidth.policies.router import Head, Router
 from adawidth.policies.taper import Taper
-from adawidth.rotation import Rotation
+from adawidth.rotation import Rotated, Rotation
 from adawidth.stages import MemoryBackend
 from adawidth.training.router import flat
 from adawidth.training.taper import RotatedQueries, fit_taper
@@ -94,21 +94,22 @@ def measure(width: int) -> dict[str, object]:
     router, forest = predictors(stage, (START, wide))
     fused = Rescorer([half], norms, np.arange(len(rows)))
     part = [slice(i, i + 1) for i in range(QUERIES)]
+    asked = Rotated(queries, Rotation.identity(width))
     tapered = {
-        "taper": lambda i: fused.answer(queries[part[i]], candidates[part[i]], policy, K),
+        "taper": lambda i: fused.answer(asked[i : i + 1], candidates[part[i]], policy, K),
         "numpy": widened,
         "numpy_half": widened_half,
     }
     routing = {
-        "router": lambda i: fused.answer(queries[part[i]], candidates[part[i]], router, K),
+        "router": lambda i: fused.answer(asked[i : i + 1], candidates[part[i]], router, K),
         "numpy_sklearn": routed,
     }
-    answers = fused.answer(queries, candidates, policy, K)
+    answers = fused.answer(asked, candidates, policy, K)
     return {
         "width": width,
         "mean_width": round(float(answers.widths.mean()), 1),
         "recall_of_widened": recall(answers.rows, np.stack([widened(i) for i in range(QUERIES)])),
-        "router_mean_width": round(float(fused.answer(queries, candidates, router, K).widths.mean()), 1),
+        "router_mean_width": round(float(fused.answer(asked, candidates, router, K).widths.mean()), 1),
         **summary(take(tapered, QUERIES // EACH, EACH), "taper"),
         **summary(take(routing, QUERIES // EACH, EACH), "router"),
     }

@@ -64,6 +64,18 @@ def test_a_shortlist_holds_the_nearest(built: dict[str, Codes], block: np.ndarra
     assert share(nearest(queries, block, 10), built[way].search(queries, 200)) >= least
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_scores_are_those_that_a_search_goes_by(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, way: str) -> None:
+    """Near the inner products; a search takes the best by them, but for what the scan rounds off."""
+    codes, every = built[way], np.broadcast_to(np.arange(N), (len(queries), N))
+    scores = codes.scores(queries, every)
+    np.testing.assert_allclose(scores, queries @ block.T, atol=1e-5 if way == "flat" else 0.02 if way == "int8" else 0.3)
+    assert share(np.argsort(-scores, axis=1)[:, :50], codes.search(queries, 60)) >= 0.97
+    rows = np.array([[5, -1, 7]] * len(queries))
+    np.testing.assert_array_equal(codes.scores(queries, rows)[:, [0, 2]], scores[:, [5, 7]])
+    assert (codes.scores(queries, rows)[:, 1] == -np.inf).all()
+
+
 def test_four_bits_need_the_rotation(block: np.ndarray, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     """The random rotation is what makes four bits do where the leading coordinates carry most."""
     steep = unit(block * np.exp(-np.arange(M) / 6))

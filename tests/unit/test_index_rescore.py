@@ -43,7 +43,7 @@ def asked_of(queries: np.ndarray) -> Rotated:
 
 
 def answer(fused: Rescorer, queries: np.ndarray, candidates: Rows, policy: Policy, k: int) -> Found:
-    return fused.answer(asked_of(queries), candidates, policy, k, candidates.shape[1])
+    return fused.answer(asked_of(queries), candidates, policy, k)
 
 
 def signs(seed: int, documents: int, queries: int, width: int) -> tuple[np.ndarray, np.ndarray, Rows]:
@@ -244,36 +244,6 @@ def test_what_can_not_be_fused_is_refused() -> None:
         Rescorer([rows, rows.astype(np.float32)], index.norms, np.arange(80))
 
 
-def test_a_shortlist_of_several_segments_is_that_of_the_stage_loop_and_nothing_is_read_twice() -> None:
-    """Each segment brings as many candidates as the shortlist holds: the best of all are kept after the first step."""
-    rows, queries = smooth(4, 900, 20, 128)
-    index = index_of(rows)
-    near = -(queries[:, :32] @ rows[:, :32].T.astype(np.float32))
-    every = np.concatenate([np.argsort(near[:, a:b])[:, :200] + a for a, b in ((0, 500), (500, 900))], axis=1)
-    opened = index.open(queries, every, 32)
-    best = np.take_along_axis(every, np.argsort(-opened.scores, axis=1)[:, :200], axis=1)
-    for policy in (Fixed(96, 32), Taper(Calibration(LADDER, np.ones(5), np.full(5, 0.1)), 1.0), router(np.zeros((1, 18)), (32, 64), 0.001)):
-        found = rescorer(index, (500,)).answer(asked_of(queries), every, policy, 10, 200)
-        expected = by_stages(index, queries, policy, 10, candidates=best)
-        np.testing.assert_array_equal(found.rows, expected.rows)
-        assert expected.read is not None
-        np.testing.assert_array_equal(found.coordinates, expected.read.coordinates + 200 * 32)  # of those that were left out
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), documents=st.integers(2, 90), shortlist=st.integers(1, 60))
-def test_of_equal_scores_the_shortlist_takes_those_that_are_ranked_first(seed: int, documents: int, shortlist: int) -> None:
-    rows, asked, candidates = signs(seed, documents, 2, LADDER[-1])
-    index = index_of(rows, [f"d{i}" for i in range(documents)])
-    opened = index.open(asked, candidates, 32)
-    ties = np.where(candidates >= 0, index.documents.tie_rank[candidates], documents)
-    best = np.take_along_axis(candidates, np.lexsort((ties, -opened.scores), axis=1)[:, :shortlist], axis=1)
-    for policy in (Fixed(64, 32), Taper(Calibration((32, 64), np.ones(1), np.full(1, 0.1)), 1.0, 3)):
-        found = rescorer(index, (documents // 2,)).answer(asked_of(asked), candidates, policy, shortlist, shortlist)
-        expected = by_stages(index, asked, policy, shortlist, candidates=best).rows
-        np.testing.assert_array_equal(found.rows[:, : expected.shape[1]], expected)
-
-
 def test_a_query_is_rotated_as_far_as_it_is_read() -> None:
     rows, queries = smooth(6, 600, 5, 128)
     index, rotation = index_of(rows), Rotation.random(128, seed=3)
@@ -284,6 +254,6 @@ def test_a_query_is_rotated_as_far_as_it_is_read() -> None:
     for policy, widest in ((taper, 128), (Fixed(48, 32), 48), (routed, 32)):
         asked = Rotated(given, rotation)
         asked.upto(32)
-        found = rescorer(index).answer(asked, candidates, policy, 5, 300)
+        found = rescorer(index).answer(asked, candidates, policy, 5)
         assert asked.ready.max() == widest
         np.testing.assert_array_equal(found.rows, by_stages(index, asked.all(), policy, 5, candidates=candidates).rows)

@@ -51,17 +51,17 @@ class Rescorer:
         self._table = (bases, firsts, self._width, np.ascontiguousarray(ties, np.int64))
         self._prepared: dict[Policy, Prepared] = {}  # functools.cache would make a reference cycle, and keep files open
 
-    def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int, shortlist: int) -> rescore.Found:
-        """The k best of each query's candidates (rows, -1 where there are fewer) by the policy; the best `shortlist` count. (Q, C)"""
+    def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int) -> rescore.Found:
+        """The k best of each query's candidates (Q, C) by the policy; rows, -1 where there are fewer."""
         prepared = self._prepared.get(policy)
         if prepared is None:
             prepared = self._kernel(policy)
             self._prepared = {**(self._prepared if len(self._prepared) < MANY else {}), policy: prepared}
         kernel, table, settings, reach = prepared
         count = len(queries.queries)
-        if queries.values.shape[1] < max(self._width, reach) or len(candidates) != count or min(k, shortlist) < 1:
-            shapes = f"queries {queries.values.shape}, candidates {candidates.shape}, k = {k}, shortlist {shortlist}"
-            raise DataError(f"{shapes}: there must be as many of both, queries at least {self._width} wide, and the rest at least 1")
+        if queries.values.shape[1] < max(self._width, reach) or len(candidates) != count or k < 1:
+            shapes = f"queries {queries.values.shape}, candidates {candidates.shape}, k = {k}"
+            raise DataError(f"{shapes}: there must be as many of both, queries at least {self._width} wide, and k at least 1")
         if count > FEW:
             queries.upto(reach)
         bias = NO_BIAS if queries.bias is None else queries.bias
@@ -71,9 +71,9 @@ class Rescorer:
         outputs = (found.rows, found.scores, found.coordinates, found.widths)
         if kernel is rescore.taper:
             known = ONE if queries.bias is None and reach == queries.values.shape[1] else UNKNOWN  # a rotation preserves norms
-            highest = kernel(table, asked, candidates, (*settings, known), shortlist, outputs)
+            highest = kernel(table, asked, candidates, (*settings, known), outputs)
         else:
-            highest = kernel(table, asked, candidates, *settings, shortlist, outputs)
+            highest = kernel(table, asked, candidates, *settings, outputs)
         if highest >= self._count:
             raise DataError(f"candidate row {highest} is not one of the {self._count} rows")
         return found
@@ -106,7 +106,7 @@ def get_ready(policy: Policy, width: int) -> None:
     if fusible(policy):
         nothing = Rescorer([np.empty((0, width), np.float16)], lambda m: np.empty(0, np.float32), np.empty(0, np.int64))
         none = Rotated(np.empty((0, width), np.float32), Rotation.identity(width))
-        nothing.answer(none, np.empty((0, 1), np.int64), policy, 1, 1)
+        nothing.answer(none, np.empty((0, 1), np.int64), policy, 1)
 
 
 def _steps(policy: Taper | Fixed) -> tuple[I64, F64, int]:

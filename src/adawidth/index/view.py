@@ -23,7 +23,7 @@ from ..hits import Hits, Read
 from ..kernels.extend import inner_products
 from ..kernels.rescore import survey
 from ..kernels.topk import top_k
-from ..policies import Fixed, Policy
+from ..policies import Policy
 from ..rotation import Rotated
 from ..stages import RowBackend, Stage
 from ..stages.words import Lexicon
@@ -121,27 +121,20 @@ class View(RowBackend):
 
     def answer(self, queries: Rotated, policy: Policy, k: int, shortlist: int) -> Hits:
         """The stage loop's answer, by compiled code if there is a kernel for the policy."""
+        coarse = self._coded_width > self.manifest.head.settings.start  # more coordinates, fewer bits for each
+        shortlist = max(shortlist, k) * (FILTERED if coarse and self._whole is not None else 1)
         if not fusible(policy) or not self.segments:
             return super().answer(queries, policy, k, shortlist)
-        shortlist = max(shortlist, k)
         candidates = self._candidates(queries.upto(self._coded_width), shortlist, None)
-        count, joined = self._check(candidates, shortlist), None
-        if self._joint is not None and candidates.shape[1] > shortlist:
-            joined = self._rescorer.answer(queries, candidates, self._joint, shortlist, candidates.shape[1])
-            candidates = joined.rows
-        found = self._rescorer.answer(queries, candidates, policy, k, shortlist)
-        coordinates, widths = found.coordinates, found.widths
-        if joined is not None:
-            coordinates, widths = coordinates + joined.coordinates, widths + joined.coordinates / np.maximum(count, 1)
-        read = Read(count, coordinates, self._scan_bytes + 2 * coordinates, queries.ready)
-        return Hits(found.rows, found.scores, widths, self.documents_by_row, read)
+        count = self._check(candidates)
+        found = self._rescorer.answer(queries, candidates, policy, k)
+        read = Read(count, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)
+        return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
 
     def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
         """The k best documents at this width among those that the codes find, for rotated queries; `own` is a row each to leave out."""
         k = min(k, len(self.alive))
         candidates = self._candidates(queries, k + MORE, own)
-        if self._joint is not None and candidates.shape[1] > k + MORE:
-            candidates = self.best_of(queries, candidates, self._joint.width, k + MORE).candidates
         return self.best_of(queries, candidates, width, k)
 
     def scan(self, queries: F32, width: int, k: int) -> Stage:
@@ -167,16 +160,6 @@ class View(RowBackend):
     def _coded_width(self) -> int:
         """How many coordinates of a query the codes need."""
         return max((width for _, width, _ in self._codes), default=self.manifest.head.settings.start)
-
-    @cached_property
-    def _joint(self) -> Fixed | None:
-        """How candidates of several segments become one shortlist: by their rows, as far as the codes reach.
-
-        At the start width, as the policy begins, they would lose what codes of twice that width find. None where codes reach no further.
-        """
-        settings = self.manifest.head.settings
-        widths = [width for width in settings.ladder if settings.start < width <= self._coded_width]
-        return Fixed(widths[-1], widths[-1]) if widths else None
 
     def norms(self, width: int) -> F32:
         """Length of every document's prefix. (N,)"""
@@ -240,13 +223,17 @@ class View(RowBackend):
         return [None if part.all() else part for part in parts]
 
     def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
-        """The k best documents of every segment by its codes, in any order, -1 where there are fewer. (Q, C)"""
-        found = []
-        k = k if self._whole is None or self._joint is None else FILTERED * k
+        """The k best documents by the codes, in any order, -1 where there are fewer. (Q, C)"""
+        found, scores, several = [], [], sum(min(k, count) for _, _, count in self._codes) > k
         for (codes, width, count), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
             rows = codes.search(queries[:, :width], min(k, count), allowed)
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
+            if several:
+                scores.append(codes.scores(queries[:, :width], rows))
         candidates = found[0] if len(found) == 1 else np.concatenate([np.empty((len(queries), 0), np.int64), *found], axis=1)
+        if several:
+            best = top_k(np.concatenate(scores, axis=1), np.arange(candidates.shape[1]), k)
+            candidates = np.take_along_axis(candidates, best, axis=1)
         if own is not None:
             candidates[candidates == own[:, None]] = -1
         return candidates
@@ -291,11 +278,11 @@ class View(RowBackend):
             taken[here] = segment.rows[rows[here] - first, begin:end]
         return taken
 
-    def _check(self, candidates: Rows, limit: int) -> Rows:
-        """Checks the rows of these candidates that were never read; how many candidates each query has, up to a limit. (Q,)"""
+    def _check(self, candidates: Rows) -> Rows:
+        """Checks the rows of these candidates that were never read; how many candidates each query has. (Q,)"""
         counts = np.empty(len(candidates), np.int64)
         for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
-            if survey(candidates, limit, first, last, CHECKED, segment.unread, counts):
+            if survey(candidates, first, last, CHECKED, segment.unread, counts):
                 segment.check(candidates[(candidates >= first) & (candidates < last)] - first)
         return counts
 

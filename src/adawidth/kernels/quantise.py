@@ -24,16 +24,20 @@ def encode(rows: F32, edges: F32, codes: U8) -> None:
 
 
 @njit(cache=True, nogil=True)
-def scores(codes: U8, rows: I64, table: F32) -> F32:
-    """One query's scores of these rows, from its `table` (M, 16) of inner products with the centroids. (n,)"""
-    out = np.empty(len(rows), np.float32)
-    count = len(table)
-    for i in range(len(rows)):
-        code = codes[rows[i]]
-        total = np.float32(0.0)
-        for j in range(0, count - 1, 2):
-            total += table[j, code[j // 2] & 15] + table[j + 1, code[j // 2] >> 4]
-        if count % 2:
-            total += table[count - 1, code[count // 2] & 15]
-        out[i] = total
+def scores(codes: U8, rows: I64, tables: F32) -> F32:
+    """Queries' scores of a row each, from their `tables` (Q, M, 16) of inner products with the centroids; -inf of row -1. (Q, n)"""
+    out = np.full(rows.shape, -np.inf, np.float32)
+    count = tables.shape[1]
+    for q in range(len(rows)):
+        table = tables[q]
+        for i in range(rows.shape[1]):
+            if rows[q, i] < 0:
+                continue
+            code = codes[rows[q, i]]
+            total = np.float32(0.0)
+            for j in range(0, count - 1, 2):
+                total += table[j, code[j // 2] & 15] + table[j + 1, code[j // 2] >> 4]
+            if count % 2:
+                total += table[count - 1, code[count // 2] & 15]
+            out[q, i] = total
     return out

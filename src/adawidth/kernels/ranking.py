@@ -80,30 +80,6 @@ def rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
 
 
 @njit(**INNER)
-def shorten(size: int, scores: F32, rows: I64, ties: I64, addresses: I64, sums: F32, squares: F32) -> int:
-    """Keeps the `size` best of the candidates, as several segments give more than the shortlist; returns how many are left."""
-    n = len(rows)
-    if n <= size:
-        return n
-    level, heap = np.empty(n, np.int64), np.empty(size, np.float32)
-    least = kth(scores[:n], heap)
-    room, equal = size, 0
-    for i in range(n):
-        room -= int(scores[i] > least)
-        level[equal] = i
-        equal += int(scores[i] == least)
-    rank(level[:equal], room, scores, rows, ties)
-    for i in range(room, equal):  # no room for them
-        scores[level[i]] = -np.inf
-    kept = 0
-    for i in range(n):
-        if scores[i] >= least:
-            rows[kept], addresses[kept], sums[kept], squares[kept], scores[kept] = rows[i], addresses[i], sums[i], squares[i], scores[i]
-            kept += 1
-    return kept
-
-
-@njit(**INNER)
 def write(order: I64, rows: I64, scores: F32, begin: int, found_rows: I64, found_scores: F32) -> None:
     """Writes ranked candidates into an answer, from position `begin` on, as many as fit."""
     for i in range(min(len(order), len(found_rows) - begin)):

@@ -13,7 +13,7 @@ from numba import njit
 
 from ..types import F32, F64, I32, I64, Mask
 from .options import ENTRY, INNER, NONE
-from .ranking import kth, rank, shorten, write
+from .ranking import kth, rank, write
 from .rows import TINY, Asked, Table, highest, locate, present, read, rotate, score, square_of
 from .trees import DEPTH, query_features, walk
 
@@ -26,7 +26,7 @@ class Found(NamedTuple):
     rows: I64  # (Q, k), -1 where there are fewer
     scores: F32  # (Q, k)
     coordinates: I64  # (Q,) read, over all candidates
-    widths: F64  # (Q,) per candidate of the shortlist, those left out of it not counted
+    widths: F64  # (Q,) per candidate
 
 
 @njit(**INNER)
@@ -50,10 +50,10 @@ def _bounds(band: np.float32, square: np.float32, sums: F32, squares: F32, whole
 
 @njit(**INNER)
 def _taper(
-    table: Table, lengths: F32, asked: Asked, q: int, rows: I64, ladder: I64, bands: F64, k: int, shortlist: int, known: np.float32,
+    table: Table, lengths: F32, asked: Asked, q: int, rows: I64, ladder: I64, bands: F64, k: int, known: np.float32,
     found_rows: I64, found_scores: F32,
-) -> tuple[int, int]:  # fmt: skip
-    """The taper's answer for one query into `found_*`, whose length is how many are asked for; coordinates read, and candidates.
+) -> int:  # fmt: skip
+    """The taper's answer for one query into `found_*`, whose length is how many are asked for; coordinates read.
 
     `lengths` (N,) are the documents' up to the ladder's last width; `bands` are z σ / (√2 β) for each width but the last, where
     infinite all survive; `known` is the query's squared length at the last width, below 0 where only rotating tells.
@@ -80,10 +80,6 @@ def _taper(
         square += square_of(query[begin:end])
         coordinates += left * (end - begin)
         if step == 0:
-            if left > shortlist:
-                score(square, sums[:left], squares[:left], scores[:left])
-                left = shorten(shortlist, scores, rows, table.ties, addresses, sums, squares)
-                n = left
             for i in range(left):
                 wholes[i] = lengths[rows[i]] ** 2
         alive[step] = left
@@ -113,12 +109,12 @@ def _taper(
             rank(group, len(found_rows) - front, scores, rows, table.ties)
             write(group, rows, scores, front, found_rows, found_scores)
             front = alive[step]
-    return coordinates, n
+    return coordinates
 
 
 @njit(**ENTRY)
-def taper(table, asked, candidates, steps, shortlist, found):  # type: ignore[no-untyped-def]
-    """The taper's answers for queries with candidates (Q, C), the best `shortlist` of which count; the highest row among these.
+def taper(table, asked, candidates, steps, found):  # type: ignore[no-untyped-def]
+    """The taper's answers for queries with candidates (Q, C); the highest row among these.
 
     `table` is (*Table, lengths), `asked` and `found` are those tuples, `steps` is (ladder, bands, k, known).
     """
@@ -131,10 +127,8 @@ def taper(table, asked, candidates, steps, shortlist, found):  # type: ignore[no
     found_rows[:], found_scores[:] = -1, -np.inf
     for q in range(len(candidates)):
         rows = present(candidates[q], firsts[-1])
-        coordinates[q], count = _taper(
-            rows_of, lengths, queries, q, rows, ladder, bands, k, shortlist, known, found_rows[q], found_scores[q]
-        )  # fmt: skip
-        widths[q] = (coordinates[q] - (len(rows) - count) * ladder[0]) / max(count, 1)
+        coordinates[q] = _taper(rows_of, lengths, queries, q, rows, ladder, bands, k, known, found_rows[q], found_scores[q])
+        widths[q] = coordinates[q] / max(len(rows), 1)
     return highest(candidates)
 
 
@@ -166,10 +160,10 @@ def _allotted(score: float, widths: I64, knots: F64, curves: F64, price: float) 
 
 @njit(**INNER)
 def _route(
-    table: Table, asked: Asked, q: int, rows: I64, start: int, widths: I64, knots: F64, curves: F64, price: float, shortlist: int,
+    table: Table, asked: Asked, q: int, rows: I64, start: int, widths: I64, knots: F64, curves: F64, price: float,
     feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32, found_rows: I64, found_scores: F32,
-) -> tuple[int, int]:  # fmt: skip
-    """The router's answer for one query, from the paper's features and trees, into `found_*`; coordinates read, and candidates."""
+) -> int:  # fmt: skip
+    """The router's answer for one query, from the paper's features and trees, into `found_*`; coordinates read."""
     query, n = asked.values[q], len(rows)
     addresses = np.empty(n, np.int64)
     locate(table, rows, addresses)
@@ -178,8 +172,6 @@ def _route(
     read(addresses, query, NONE, start, sums, squares)
     score(square_of(query[:start]), sums, squares, scores)
     coordinates = n * start
-    n = shorten(shortlist, scores, rows, table.ties, addresses, sums, squares)
-    addresses, rows, sums, squares, scores = addresses[:n], rows[:n], sums[:n], squares[:n], scores[:n]
     order = np.empty(n, np.int64)
     for i in range(n):
         order[i] = i
@@ -194,12 +186,12 @@ def _route(
         coordinates += n * (chosen - start)
     rank(order, len(found_rows), scores, rows, table.ties)
     write(order, rows, scores, NONE, found_rows, found_scores)
-    return coordinates, n
+    return coordinates
 
 
 @njit(**ENTRY)
-def route(table, asked, candidates, routes, trees, shortlist, found):  # type: ignore[no-untyped-def]
-    """The router's answers for queries with candidates (Q, C), the best `shortlist` of which count; the highest row among these.
+def route(table, asked, candidates, routes, trees, found):  # type: ignore[no-untyped-def]
+    """The router's answers for queries with candidates (Q, C); the highest row among these.
 
     `table`, `asked` and `found` are those tuples, `routes` is (start, widths, knots, curves, price), `trees` as in policies.router.
     """
@@ -213,17 +205,17 @@ def route(table, asked, candidates, routes, trees, shortlist, found):  # type: i
     found_rows[:], found_scores[:] = -1, -np.inf
     for q in range(len(candidates)):
         rows = present(candidates[q], firsts[-1])
-        coordinates[q], count = _route(
-            rows_of, queries, q, rows, start, widths, knots, curves, price, shortlist,
+        coordinates[q] = _route(
+            rows_of, queries, q, rows, start, widths, knots, curves, price,
             feature, threshold, children, value, roots, depths, found_rows[q], found_scores[q],
         )  # fmt: skip
-        mean_widths[q] = (coordinates[q] - (len(rows) - count) * start) / max(count, 1)
+        mean_widths[q] = coordinates[q] / max(len(rows), 1)
     return highest(candidates)
 
 
 @njit(**ENTRY)
-def survey(candidates: I64, limit: int, first: int, last: int, size: int, unread: Mask, counts: I64) -> bool:
-    """Counts each query's candidates, up to a limit; whether one is unread.
+def survey(candidates: I64, first: int, last: int, size: int, unread: Mask, counts: I64) -> bool:
+    """Counts each query's candidates; whether one is unread.
 
     Rows `first` to `last` lie in blocks of `size` rows; `unread` says which of these blocks were never read.
     """
@@ -235,5 +227,5 @@ def survey(candidates: I64, limit: int, first: int, last: int, size: int, unread
             block = (row - first) // size
             if first <= row < last and block < len(unread):
                 found |= unread[block]
-        counts[q] = min(n, limit)
+        counts[q] = n
     return found

@@ -92,7 +92,7 @@ def _rescoring(rng: np.random.Generator) -> tuple[float, float]:
             policy, rotated = Fixed(width, min(READ)), Rotated(queries, identity)
             rotated.upto(WIDTH)
             seconds[count, width] = _timed(
-                lambda i, p=policy, r=rotated, c=count: rescorer.answer(r[i : i + 1], picked[i : i + 1, :c], p, 10, c)  # type: ignore[misc]
+                lambda i, p=policy, r=rotated, c=count: rescorer.answer(r[i : i + 1], picked[i : i + 1, :c], p, 10)  # type: ignore[misc]
             )
     few, many = CANDIDATES
     at = {width: max(0.0, seconds[many, width] - seconds[few, width]) / (many - few) for width in READ}

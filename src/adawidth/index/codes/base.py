@@ -11,6 +11,7 @@ import faiss
 import numpy as np
 
 from ...errors import ArtifactError, DataError, OptionError
+from ...kernels.topk import top_k
 from ...types import F32, Array, Mask, Rows
 
 Made = TypeVar("Made")
@@ -87,6 +88,10 @@ class Codes(ABC):
         finally:
             faiss.omp_set_num_threads(threads)
 
+    @abstractmethod
+    def scores(self, queries: F32, rows: Rows) -> F32:
+        """Each query's inner products with some rows, as the codes tell them; -inf of row -1. (Q, m), (Q, n) -> (Q, n)"""
+
     def _restricted(self, queries: F32, k: int, allowed: Mask) -> Rows:
         if allowed.shape != (len(self),):
             raise DataError(f"the filter is for {allowed.shape[0]} rows, the codes are of {len(self)}")
@@ -106,6 +111,12 @@ class Codes(ABC):
             made = make(allowed)
             self._last[make] = (allowed, made)
         return cast(Made, made)
+
+    def _best_of(self, queries: F32, rows: Rows, k: int) -> Rows:
+        """The k best of these rows, which are more than k; one query at a time, as there may be many rows. (Q, k)"""
+        places = np.arange(len(rows))
+        found = [rows[top_k(self.scores(query[None], rows[None]), places, k)] for query in queries]
+        return np.concatenate([np.empty((0, k), np.int64), *found])
 
     @abstractmethod
     def _search(self, queries: F32, k: int) -> Rows: ...

@@ -49,9 +49,9 @@ def points(levels: F32) -> F32:
     return np.stack([levels[place::together, at] for place, at in enumerate(places)], axis=2)
 
 
-def table(query: F32, points: F32) -> F32:
-    """A query's inner products with the centroids. (m,), (M, 16, d) -> (M, 16)"""
-    return np.asarray(np.einsum("cd,cpd->cp", query.reshape(len(points), -1), points))
+def tables(queries: F32, points: F32) -> F32:
+    """Each query's inner products with the centroids. (Q, m), (M, 16, d) -> (Q, M, 16)"""
+    return np.asarray(np.einsum("qcd,cpd->qcp", queries.reshape(len(queries), len(points), -1), points))
 
 
 def with_centroids(plain: Any, points: F32) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import faiss
 import numpy as np
 
+from ...kernels.extend import inner_products
+from ...threads import openmp
 from ...types import F32, Array, Mask, Rows
 from .base import Block, Codes, checked, selector
 
@@ -41,6 +43,16 @@ class Flat(Codes):
     @property
     def bytes_per_document(self) -> float:
         return 4.0 * self.width
+
+    def scores(self, queries: F32, rows: Rows) -> F32:
+        found = np.full(rows.shape, -np.inf, np.float32)
+        with openmp(faiss, 1):
+            for q, query in enumerate(queries):
+                there = rows[q] >= 0
+                total = np.zeros(np.count_nonzero(there), np.float32)
+                inner_products(self._index.reconstruct_batch(rows[q, there]), query, total)  # equal rows get equal scores
+                found[q, there] = total
+        return found
 
     def _search(self, queries: F32, k: int) -> Rows:
         return np.asarray(self._index.search(queries, k)[1])

@@ -9,10 +9,9 @@ import numpy as np
 
 from ...data import BLOCK
 from ...kernels import quantise, scan
-from ...kernels.topk import top_k
 from ...types import F32, U8, U64, Array, Mask, Rows
 from .base import SAMPLE, Block, Codes, checked
-from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, table, turned_rows
+from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, tables, turned_rows
 from .packed import ALL, bits_of, packed
 
 FEW = 20  # if a filter allows fewer than one row in so many, only the allowed rows are scored
@@ -63,6 +62,9 @@ class FourBit(Codes):
     def bytes_per_document(self) -> float:
         return float(self._codes.shape[1])
 
+    def scores(self, queries: F32, rows: Rows) -> F32:
+        return quantise.scores(self._codes, np.ascontiguousarray(rows), tables(queries @ self._turn.T, self._points))
+
     def _search(self, queries: F32, k: int, allowed: U64 = ALL) -> Rows:
         found = np.empty((len(queries), k), np.int64)
         scan.all_rows(self._packed, len(self._codes), self._turn, self._points, queries, allowed, found)
@@ -71,10 +73,4 @@ class FourBit(Codes):
     def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
         if count * FEW >= len(self):
             return self._search(queries, k, self._kept(bits_of, allowed))
-        rotated, rows = queries @ self._turn.T, self._kept(np.flatnonzero, allowed)
-        return np.concatenate([self._score(query, rows, k) for query in rotated]).reshape(len(queries), k)
-
-    def _score(self, query: F32, rows: Rows, k: int) -> Rows:
-        """The k best of these rows, which are more than k."""
-        scores = quantise.scores(self._codes, rows, table(query, self._points))
-        return np.asarray(rows[top_k(scores[None], np.arange(len(rows)), k)[0]])
+        return self._best_of(queries, self._kept(np.flatnonzero, allowed), k)

@@ -13,10 +13,9 @@ import numpy as np
 from ...data import BLOCK
 from ...errors import ArtifactError
 from ...kernels import quantise
-from ...kernels.topk import top_k
 from ...types import F32, I32, I64, U8, Array, Mask, Rows
 from .base import SAMPLE, Block, Codes, checked, sample, selector
-from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, table, turned_rows, with_centroids
+from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, tables, turned_rows, with_centroids
 from .fourbit import FEW
 
 LIST_SAMPLE = 64  # rows per list that the centroids are learned from
@@ -118,27 +117,25 @@ class Lists(Codes):
     def scan_bytes(self) -> float:
         return self.share_scanned * self._stored.codes.nbytes
 
+    def scores(self, queries: F32, rows: Rows) -> F32:
+        stored, rotated = self._stored, queries @ self._stored.turn.T
+        scores = quantise.scores(stored.codes, np.ascontiguousarray(rows), tables(rotated, self._points))  # of residuals
+        scores += np.take_along_axis(rotated @ stored.centres.T, stored.list_of[rows], axis=1)
+        return scores
+
     def _search(self, queries: F32, k: int) -> Rows:
         lists = len(self._stored.centres)
         return self._scan(queries @ self._stored.turn.T, k, min(lists, -(-self._met(k) * lists // max(len(self), 1))))
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
-        rotated = queries @ self._stored.turn.T
         if count * FEW < len(self):
-            rows = self._kept(np.flatnonzero, allowed)
-            return np.concatenate([self._score(query, rows, k) for query in rotated]).reshape(len(queries), k)
+            return self._best_of(queries, self._kept(np.flatnonzero, allowed), k)
+        rotated = queries @ self._stored.turn.T
         return self._scan(rotated, k, self._probes(rotated, k, allowed, count), sel=self._kept(selector, allowed))
 
     def _scan(self, rotated: F32, k: int, probes: int, **options: Any) -> Rows:
         scanner = self._one if len(rotated) == 1 else self._many
         return np.asarray(scanner.search(rotated, k, params=faiss.SearchParametersIVF(nprobe=probes, **options))[1])
-
-    def _score(self, query: F32, rows: Rows, k: int) -> Rows:
-        """The k best of these rows, which are more than k."""
-        stored = self._stored
-        scores = quantise.scores(stored.codes, rows, table(query, self._points))
-        scores += (stored.centres @ query)[stored.list_of[rows]]
-        return np.asarray(rows[top_k(scores[None], np.arange(len(rows)), k)[0]])
 
     def _probes(self, rotated: F32, k: int, allowed: Mask, count: int) -> int:
         """The nprobe at which every query scans as many of the allowed rows as it would of all rows without a filter."""
