@@ -7,17 +7,19 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adawidth import AdaWidth
+from adawidth import AdaWidth, Index
 from adawidth.errors import EngineError, OptionError
 from engine_places import COUNT, WIDTH, Corpus, Place
 
 STARTS, STARTED = 3, 60.0  # times that a server is started, and seconds that it has
+PROMPT = {"PROXY_TIMETICKINTERVAL": "20", "QUERYCOORD_DISTPULLINTERVAL": "50", "QUERYCOORD_CHECKCHANNELINTERVAL": "50"}
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +38,12 @@ def corpus() -> Corpus:
         del metadata[row]["lang"]
     texts = [f"the text of number {row}, with 'quotes', \"double\" and ünïcode" for row in range(COUNT)]
     return Corpus(model, documents, ids, queries, [f"Title {row}" for row in range(COUNT)], texts, metadata)
+
+
+@pytest.fixture(scope="session")
+def other(corpus: Corpus) -> AdaWidth:
+    """Another rotation of the same encoder."""
+    return AdaWidth.fit(corpus.documents[::-1][:200], corpus.queries, recipe="pca")
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +70,8 @@ def in_folder(scheme: str, package: str) -> Url:
 @pytest.fixture(scope="session")
 def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The standalone server, version 2.3.5, in a process of its own. It has a minute to answer; one that does not, or that dies, is
-    started anew with an empty folder."""
+    started anew with an empty folder. Its settings are its own, but for how often (ms) it looks whether something is to be done: by
+    default a collection takes three seconds to load, and every read waits for a clock that ticks five times a second."""
     pytest.importorskip("pymilvus", reason="needs pymilvus: make test-engines installs it")
     milvus = pytest.importorskip("milvus", reason="needs the Milvus server, for Linux on x86-64: make test-engines installs it")
     for _ in range(STARTS):
@@ -90,7 +99,10 @@ def why_not_started(server: Any) -> str | None:
     from adawidth.engines import engine_at
 
     try:
-        server.start()
+        with pytest.MonkeyPatch.context() as patch:
+            for setting, milliseconds in PROMPT.items():
+                patch.setenv(setting, milliseconds)
+            server.start()
     except OSError as error:  # no such binary, or not for this machine
         return str(error)
     process, engine = server.server_proc, engine_at(f"milvus+http://{server.server_address}:{server.listen_port}", "none")
@@ -113,6 +125,23 @@ def why_not_started(server: Any) -> str | None:
     return f"no answer within {STARTED} seconds ({last})"
 
 
+def on_milvus_server(request: pytest.FixtureRequest, folder: Path) -> str:
+    """What is made from here on is dropped with the fixture that asks, as each collection in a server takes its share of the time."""
+    url = str(request.getfixturevalue("milvus_server"))
+    from pymilvus import MilvusClient
+
+    client = MilvusClient(url.removeprefix("milvus+"))
+    before = set(client.list_collections())
+
+    def clean() -> None:
+        for name in set(client.list_collections()) - before:
+            client.drop_collection(name)
+        client.close()
+
+    request.addfinalizer(clean)
+    return url
+
+
 def milvus_file(folder: Path) -> str:
     pytest.importorskip("pymilvus", reason="needs pymilvus: make test-engines installs it")
     from adawidth.engines import milvus_lite
@@ -131,20 +160,31 @@ ENGINES: Mapping[str, Url] = {
     "qdrant-edge": in_folder("qdrant-edge", "qdrant_edge"),
     "lancedb": in_folder("lancedb", "lancedb"),
     "milvus-lite": lambda request, folder: milvus_file(folder),
-    "milvus-server": lambda request, folder: str(request.getfixturevalue("milvus_server")),
+    "milvus-server": on_milvus_server,
 }
+PLACES = ["memory", "disk", "service", *ENGINES]
 
 
-@pytest.fixture(params=["memory", "disk", "service", *ENGINES])
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    name = str(request.param)
-    made = Place(name, tmp_path, ENGINES[name](request, tmp_path) if name in ENGINES else None)
-    yield made
-    made.close()
+    with closing(place_of(request, tmp_path)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def standing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, corpus: Corpus) -> Iterator[Index]:
+    """An index of all documents, which tests only read."""
+    with closing(place_of(request, tmp_path_factory.mktemp("standing"))) as place, place.made(corpus) as index:
+        yield index
 
 
 @pytest.fixture(params=list(ENGINES))
 def engine_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """An engine; for what memory and disk do otherwise."""
+    return place_of(request, tmp_path)
+
+
+def place_of(request: pytest.FixtureRequest, folder: Path) -> Place:
+    """The one that a fixture's parameter names."""
     name = str(request.param)
-    return Place(name, tmp_path, ENGINES[name](request, tmp_path))
+    return Place(name, folder, ENGINES[name](request, folder) if name in ENGINES else None)

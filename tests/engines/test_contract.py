@@ -46,38 +46,37 @@ def recall(found: list[list[Any]], wanted: list[list[str]]) -> float:
 
 
 @pytest.mark.parametrize("width", [START, WIDTH])
-def test_fixed_widths_answer_as_brute_force(place: Place, corpus: Corpus, width: int) -> None:
-    hits = place.made(corpus).search(corpus.queries, k=10, width=width, start=START)
+def test_fixed_widths_answer_as_brute_force(standing: Index, corpus: Corpus, width: int) -> None:
+    hits = standing.search(corpus.queries, k=10, width=width, start=START)
     wanted, scores = brute_force(corpus, width, 10)
     assert recall(hits.ids, wanted) >= RECALL
     same = np.array([one == other for one, other in zip(hits.ids, wanted, strict=True)])
     np.testing.assert_allclose(hits.scores[same], scores[same], atol=2e-3 if width == START else 1e-3)
 
 
-def test_the_default_policy_keeps_nearly_all_of_the_full_width_answer(place: Place, corpus: Corpus) -> None:
-    hits = place.made(corpus).search(corpus.queries, k=10, start=START, quality=0.99)
+def test_the_default_policy_keeps_nearly_all_of_the_full_width_answer(standing: Index, corpus: Corpus) -> None:
+    hits = standing.search(corpus.queries, k=10, start=START, quality=0.99)
     assert recall(hits.ids, brute_force(corpus, WIDTH, 10)[0]) >= 0.95
     assert START <= hits.mean_width <= WIDTH
 
 
 @pytest.mark.parametrize("condition", FILTERS, ids=str)
-def test_filters_find_what_meets_them_and_nothing_else(place: Place, corpus: Corpus, condition: Any) -> None:
-    index = place.made(corpus)
+def test_filters_find_what_meets_them_and_nothing_else(standing: Index, corpus: Corpus, condition: Any) -> None:
     allowed = np.array([parse(condition).matches(metadata) for metadata in corpus.metadata])
     assert 0 < allowed.sum() < len(allowed)
-    hits = index.search(corpus.queries, k=10, where=condition, width=WIDTH, start=START)
+    hits = standing.search(corpus.queries, k=10, where=condition, width=WIDTH, start=START)
     assert recall(hits.ids, brute_force(corpus, WIDTH, 10, allowed)[0]) >= RECALL
     met = {name for name, meets in zip(corpus.ids, allowed, strict=True) if meets}
     assert all(name in met for answer in hits.ids for name in answer)
 
 
-def test_a_filter_that_nothing_meets_finds_nothing(place: Place, corpus: Corpus) -> None:
-    hits = place.made(corpus, slice(50)).search(corpus.queries, k=5, where="year > 3000")
+def test_a_filter_that_nothing_meets_finds_nothing(standing: Index, corpus: Corpus) -> None:
+    hits = standing.search(corpus.queries, k=5, where="year > 3000")
     assert hits.ids == [[] for _ in corpus.queries]
 
 
-def test_hits_carry_what_is_known(place: Place, corpus: Corpus) -> None:
-    hit = place.made(corpus).search(corpus.documents[17], k=1)[0][0]
+def test_hits_carry_what_is_known(standing: Index, corpus: Corpus) -> None:
+    hit = standing.search(corpus.documents[17], k=1)[0][0]
     assert (hit.id, hit.title, hit.text) == ("doc-17", "Title 17", corpus.texts[17])
     assert hit.metadata == corpus.metadata[17]
 
@@ -134,17 +133,15 @@ def test_more_answers_than_documents_are_all_of_them(place: Place, corpus: Corpu
     assert sorted(index.search(corpus.queries[0], k=20).ids[0]) == sorted(corpus.ids[:7])
 
 
-def test_many_queries_are_answered_as_each_alone(place: Place, corpus: Corpus) -> None:
-    index = place.made(corpus)
-    together = index.search(corpus.queries, k=5, quality=0.95, threads=2)
-    alone = [index.search(query, k=5, quality=0.95).ids[0] for query in corpus.queries]
+def test_many_queries_are_answered_as_each_alone(standing: Index, corpus: Corpus) -> None:
+    together = standing.search(corpus.queries, k=5, quality=0.95, threads=2)
+    alone = [standing.search(query, k=5, quality=0.95).ids[0] for query in corpus.queries]
     assert together.ids == alone
 
 
-def test_pages_follow_one_another(place: Place, corpus: Corpus) -> None:
-    index = place.made(corpus)
-    whole = index.search(corpus.queries[0], k=10, width=WIDTH, start=START).ids[0]
-    pages = [index.search(corpus.queries[0], k=5, offset=offset, width=WIDTH, start=START).ids[0] for offset in (0, 5)]
+def test_pages_follow_one_another(standing: Index, corpus: Corpus) -> None:
+    whole = standing.search(corpus.queries[0], k=10, width=WIDTH, start=START).ids[0]
+    pages = [standing.search(corpus.queries[0], k=5, offset=offset, width=WIDTH, start=START).ids[0] for offset in (0, 5)]
     assert pages[0] + pages[1] == whole
 
 
@@ -157,9 +154,8 @@ class TestEngines:
         assert second.model.rotation.fingerprint == corpus.model.rotation.fingerprint
         assert second.search(corpus.queries, k=5).ids == first.search(corpus.queries, k=5).ids
 
-    def test_a_model_of_another_rotation_is_refused(self, engine_place: Place, corpus: Corpus) -> None:
+    def test_a_model_of_another_rotation_is_refused(self, engine_place: Place, corpus: Corpus, other: AdaWidth) -> None:
         engine_place.made(corpus, slice(0, 30))
-        other = AdaWidth.fit(corpus.documents[::-1] ** 3, recipe="pca")
         assert engine_place.url is not None
         with pytest.raises(AdaWidthError, match="rotation"):
             connect(engine_place.url, engine_place.collection, other)

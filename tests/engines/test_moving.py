@@ -26,12 +26,6 @@ pytestmark = pytest.mark.engines
 FEW = slice(0, 120)
 
 
-@pytest.fixture(scope="module")
-def other(corpus: Corpus) -> AdaWidth:
-    """Another rotation of the same encoder."""
-    return AdaWidth.fit(corpus.documents[::-1][:200], recipe="pca")
-
-
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving, "SETTLED", 0.0)

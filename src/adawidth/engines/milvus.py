@@ -130,6 +130,8 @@ class Milvus(Engine):
             self._make(self._wide, own, {f"w{layout.keep}": layout.keep})
             self._make(self.collection, {**own, **known}, {f"w{layout.start}": layout.start}, indexed=f"w{layout.start}")
         self._find_homes()
+        for name in (self._about, *set(self._homes.values())):
+            self._load(name)
 
     def open(self) -> bytes:
         if not self.exists():
@@ -297,10 +299,11 @@ class Milvus(Engine):
     def _has(self, name: str) -> bool:
         return bool(self._do("has_collection", name))
 
-    def _load(self, name: str) -> None:
+    def _load(self, name: str, *, wait: bool = True) -> None:
+        """Servers take seconds for it, and as long for several at once: they are all begun before the first is waited for."""
         if self._partition is not None and name != self._about and not self._do("has_partition", name, self._partition):
             self._do("create_partition", name, self._partition)
-        self._do("load_collection", name)
+        self._do("load_collection", name, _async=not wait)
 
     def _find_homes(self) -> None:
         fields = self._do("describe_collection", self.collection)["fields"]
@@ -321,8 +324,9 @@ class Milvus(Engine):
             graph = field == indexed and not self._lite
             settings = {"M": 16, "efConstruction": 100} if graph else {}
             indexes.add_index(field, index_type="HNSW" if graph else "FLAT", metric_type="COSINE", params=settings)
-        self._do("create_collection", name, schema=schema, index_params=indexes, consistency_level=self._consistency)
-        self._load(name)
+        self._do("create_collection", name, schema=schema, consistency_level=self._consistency)
+        self._do("create_index", name, indexes, sync=False)  # there is nothing to build yet
+        self._load(name, wait=False)
 
     def _query(self, name: str, wanted: str, fields: list[str], **options: Any) -> list[dict[str, Any]]:
         return list(self._do("query", name, filter=wanted, output_fields=fields, consistency_level=self._consistency, **options))
