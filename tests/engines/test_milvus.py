@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,16 +84,19 @@ def pushed(place: Place, corpus: Corpus, widths: tuple[int, ...]) -> Index:
 
 def test_every_width_is_scored_whether_it_has_a_field_or_not(milvus: Place, corpus: Corpus) -> None:
     widths = (START, 40, 48, 64, 80)
+    from adawidth.engines.milvus import TOGETHER
+
     engine = pushed(milvus, corpus, widths).store.engine
     names = [corpus.ids[:3], [], [*corpus.ids[5:600], "gone"]]
-    for width in (*widths, WIDTH):
+    for width, times in product((*widths, WIDTH), (1, TOGETHER)):  # scored there, and here
         queries = corpus.model.rotate_queries(corpus.queries[:3], width)
         exact = queries @ corpus.model.rotate(corpus.documents, width).T
-        found = engine.scores(queries, names)
-        np.testing.assert_allclose(found[0], exact[0, :3], atol=1e-4)
-        assert len(found[1]) == 0
-        np.testing.assert_allclose(found[2][:-1], exact[2, 5:600], atol=1e-4)
-        assert np.isnan(found[2][-1])
+        found = engine.scores(np.tile(queries, (times, 1)), names * times)
+        for first in range(0, len(found), 3):
+            np.testing.assert_allclose(found[first], exact[0, :3], atol=1e-4)
+            assert len(found[first + 1]) == 0
+            np.testing.assert_allclose(found[first + 2][:-1], exact[2, 5:600], atol=1e-4)
+            assert np.isnan(found[first + 2][-1])
     assert len(engine.facts()["vectors"]) == (4 if milvus.name == "milvus-lite" else 2)
 
 

@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -25,14 +26,15 @@ from ..errors import ArtifactError, DataError, EngineError, OptionError
 from ..filters import Filter
 from ..types import F32
 from . import base, milvus_lite
-from .base import Engine, Found, Layout, Row, Settings, T
+from .base import Engine, Found, Layout, Row, Settings, T, prefix_lengths
 from .milvus_filters import expression, facets
 
 ANSWER = 60.0  # seconds until a question is given up
 BUILD = 3_600.0  # the same for a bulk load's last step
 FIELDS = 4  # vector fields that a server takes unless it is told otherwise
 SEVERAL = (2, 4)  # the version that first took more than one
-EF_SEARCH, WIDEST_SEARCH = 1_000, 32_768
+EF_SEARCH, WIDEST_SEARCH = 200, 32_768  # at least, and twice the candidates asked for
+TOGETHER = 7  # queries whose candidates the server scores, each for all of them; of more, bringing the vectors takes less
 IDS = 2_000  # in one question
 ANSWERS = 16_384  # scores in one answer
 PACKET = 16_000_000  # bytes in one write
@@ -122,7 +124,10 @@ class Milvus(Engine):
         for begin in range(0, len(rows), 100):
             self._do("upsert", self._about, rows[begin : begin + 100])
         known = {"title": _text(), "text": _text(), "metadata": (DataType.JSON, {}), "facets": (DataType.JSON, {})}
-        own = {"id": (DataType.VARCHAR, {"is_primary": True, "max_length": LONGEST}), "norms": (DataType.JSON, {})}
+        own: dict[str, Kind] = {
+            "id": (DataType.VARCHAR, {"is_primary": True, "max_length": LONGEST}),
+            **{norm: (DataType.FLOAT, {}) for norm in self._norms},
+        }
         if self._several:
             widths = layout.widths if len(layout.widths) <= FIELDS else (layout.start, *layout.widths[1 - FIELDS :])
             self._make(self.collection, {**own, **known}, {f"w{width}": width for width in widths}, indexed=f"w{layout.start}")
@@ -217,33 +222,49 @@ class Milvus(Engine):
     def nearest(self, queries: F32, k: int, condition: Filter | None, *, exact: bool = False) -> list[Found]:
         """`exact` searches as widely as the server can."""
         wanted = "" if condition is None else expression(condition, exists=not self._lite)
-        answers = self._search(self.layout.start, queries, k, wanted, ["norms"], ef=WIDEST_SEARCH if exact else EF_SEARCH)
-        widths = [str(width) for width in self.layout.widths]
+        effort = WIDEST_SEARCH if exact else max(EF_SEARCH, 2 * k)
         found = []
-        for answer in answers:
-            norms = np.array([[hit["entity"]["norms"][width] for width in widths] for hit in answer], np.float32)
+        for answer in self._search(self.layout.start, queries, k, wanted, self._norms, ef=effort):
+            norms = np.array([[hit["entity"][norm] for norm in self._norms] for hit in answer], np.float32)
             scores = np.array([hit["distance"] for hit in answer], np.float32)
-            found.append(Found([unquote(hit["id"]) for hit in answer], scores, norms.reshape(-1, len(widths))))
+            found.append(Found([unquote(hit["id"]) for hit in answer], scores, norms.reshape(-1, len(self._norms))))
         return found
 
     def scores(self, queries: F32, ids: Sequence[Sequence[str]]) -> list[F32]:
+        """A search has one condition for all of its queries, so each gets the scores of all candidates: of many queries, the
+        coordinates are brought here instead."""
+        home = min(stored for stored in self._homes if stored >= queries.shape[1])
+        scored = self._scored_there if len(ids) <= TOGETHER else self._scored_here
+        return scored(queries, ids, home)
+
+    def _scored_here(self, queries: F32, ids: Sequence[Sequence[str]], home: int) -> list[F32]:
         width = queries.shape[1]
-        home = min(stored for stored in self._homes if stored >= width)
+        place_of: dict[str, int] = {}
+        rows: list[Sequence[float]] = []
+        for name, row in self._known(self._homes[home], list(dict.fromkeys(chain.from_iterable(ids))), ["id", f"w{home}"]):
+            place_of[name] = len(place_of)
+            rows.append(row[f"w{home}"])
+        kept = np.array([*rows, [0.0] * home], np.float32)[:, :width]  # the last for those that are gone
+        lengths = prefix_lengths(kept, (width,))[:, 0]
+        lengths[-1] = np.nan
+        asked = queries / prefix_lengths(queries, (width,))
+        places = [[place_of.get(name, -1) for name in names] for names in ids]
+        return [kept[own] @ query / lengths[own] for own, query in zip(places, asked, strict=True)]
+
+    def _scored_there(self, queries: F32, ids: Sequence[Sequence[str]], home: int) -> list[F32]:
+        width = queries.shape[1]
         padded = np.zeros((len(queries), home), np.float32)
         padded[:, :width] = queries
-        answers = [np.full(len(names), np.nan, np.float32) for names in ids]
-        for places, names in _groups(ids):
-            found: list[dict[str, float]] = [{} for _ in places]
-            for begin in range(0, len(names), ANSWERS):
-                some = names[begin : begin + ANSWERS]
-                hits = self._search(home, padded[places], len(some), _among(some), [] if home == width else ["norms"], ef=len(some))
-                for scores, answer in zip(found, hits, strict=True):
-                    for hit in answer:
-                        norms = hit["entity"]["norms"] if home != width else {str(home): 1.0, str(width): 1.0}
-                        scores[unquote(hit["id"])] = hit["distance"] * norms[str(home)] / norms[str(width)]
-            for place, scores in zip(places, found, strict=True):
-                answers[place][:] = [scores.get(name, np.nan) for name in ids[place]]
-        return answers
+        norms = [] if home == width else [f"n{home}", f"n{width}"]
+        names = list(dict.fromkeys(chain.from_iterable(ids)))
+        found: list[dict[str, float]] = [{} for _ in ids]
+        for begin in range(0, len(names), ANSWERS // TOGETHER):
+            some = names[begin : begin + ANSWERS // TOGETHER]
+            for scores, answer in zip(found, self._search(home, padded, len(some), _among(some), norms, ef=len(some)), strict=True):
+                for hit in answer:
+                    longer, shorter = (hit["entity"][norm] for norm in norms) if norms else (1.0, 1.0)
+                    scores[unquote(hit["id"])] = hit["distance"] * longer / shorter
+        return [np.array([scores.get(name, np.nan) for name in own], np.float32) for scores, own in zip(found, ids, strict=True)]
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -256,6 +277,11 @@ class Milvus(Engine):
         if "_client" in vars(self):
             self._client.close()
             del self._client
+
+    @property
+    def _norms(self) -> list[str]:
+        """Fields with the lengths of the prefixes."""
+        return [f"n{width}" for width in self.layout.widths]
 
     @property
     def _part(self) -> dict[str, Any]:
@@ -352,10 +378,10 @@ class Milvus(Engine):
 
     def _sent(self, row: Row, home: str) -> dict[str, Any]:
         """A document as a collection takes it."""
-        norms = {str(width): float(norm) for width, norm in zip(self.layout.widths, row.norms, strict=True)}
+        norms = dict(zip(self._norms, row.norms.tolist(), strict=True))
         vectors = {f"w{width}": row.vector[:width] for width, name in self._homes.items() if name == home}
         one = row.document
-        sent = {"id": _key(str(one.id)), "norms": norms, **vectors}
+        sent = {"id": _key(str(one.id)), **norms, **vectors}
         if home == self.collection:
             sent |= {"title": one.title, "text": one.text, "metadata": dict(one.metadata), "facets": facets(one)}
         return sent
@@ -366,7 +392,7 @@ def _text() -> Kind:
 
 
 def _key(name: str) -> str:
-    return quote(name, safe="")
+    return quote(name, safe="/:@+,=")
 
 
 def _among(names: Sequence[str]) -> str:
@@ -390,18 +416,3 @@ def _packets(rows: Sequence[Row], vectors: int) -> Iterator[list[Row]]:
         size += own
     if packet:
         yield packet
-
-
-def _groups(ids: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], list[str]]]:
-    """Queries that are asked together: all of their ids are scored for each of them, so few that the answer stays small."""
-    places: list[int] = []
-    names: dict[str, None] = {}
-    for place, own in enumerate(ids):
-        joined = names | dict.fromkeys(own)
-        if places and (len(places) + 1) * len(joined) > ANSWERS:
-            yield places, list(names)
-            places, joined = [], dict.fromkeys(own)
-        places.append(place)
-        names = joined
-    if names:
-        yield places, list(names)
