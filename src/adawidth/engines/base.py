@@ -271,3 +271,12 @@ def prefix_lengths(vectors: F32, widths: Sequence[int]) -> F32:
     """Lengths of every row's prefixes, never zero. (n, keep) -> (n, widths)"""
     squares = np.cumsum(np.square(vectors, dtype=np.float64), axis=1)
     return np.asarray(np.sqrt(np.maximum(squares[:, [width - 1 for width in widths]], 1e-24)), np.float32)
+
+
+def cosines(queries: F32, ids: Sequence[Sequence[str]], row_of: Mapping[str, int], vectors: F32) -> list[F32]:
+    """Of each query with its own ids, whose vectors were brought here; NaN where one is not among them. (Q, width), (n, width)"""
+    widths = [queries.shape[1]]
+    gone = np.full((1, *widths), np.nan, np.float32)
+    units = np.concatenate([vectors / prefix_lengths(vectors, widths), gone])
+    asked = queries / prefix_lengths(queries, widths)
+    return [units[[row_of.get(name, -1) for name in names]] @ query for query, names in zip(asked, ids, strict=True)]

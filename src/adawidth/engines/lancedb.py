@@ -24,7 +24,7 @@ from ..data import Document
 from ..errors import ArtifactError, OptionError
 from ..filters.conditions import Among, Field, Filter, Joined, Missing, Not, Order
 from ..types import F32
-from .base import Engine, Found, Layout, Row, Settings, prefix_lengths
+from .base import Engine, Found, Layout, Row, Settings, cosines
 
 INDEXED = 100_000  # rows from which the prefix gets an IVF index; fewer are scanned, exactly
 PARTITION = 4_096  # rows in a list of the IVF index
@@ -172,14 +172,7 @@ class LanceDB(Engine):
         fetched = list(self._rows(asked, ["id", *blocks]))
         row_of = {name: row for row, name in enumerate(name for rows in fetched for name in rows["id"].to_pylist())}
         vectors = np.concatenate([np.zeros((0, width), np.float32), *(_joined(rows, blocks) for rows in fetched)])
-        units = vectors / prefix_lengths(vectors, [width]) if len(vectors) else vectors
-        answers = []
-        for query, names in zip(queries, ids, strict=True):
-            places = np.array([row_of.get(name, -1) for name in names], np.int64)
-            found = np.full(len(names), np.nan, np.float32)
-            found[places >= 0] = units[places[places >= 0]] @ (query / max(float(np.linalg.norm(query)), 1e-12))
-            answers.append(found)
-        return answers
+        return cosines(queries, ids, row_of, vectors)
 
     def facts(self) -> dict[str, Any]:
         indexed = sorted(index.columns[0] for index in self._ask(lambda: self._table.list_indices()))

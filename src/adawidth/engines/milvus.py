@@ -26,14 +26,14 @@ from ..errors import ArtifactError, DataError, EngineError, OptionError
 from ..filters import Filter
 from ..types import F32
 from . import base, milvus_lite
-from .base import Engine, Found, Layout, Row, Settings, T, prefix_lengths
+from .base import Engine, Found, Layout, Row, Settings, T, cosines
 from .milvus_filters import expression, facets
 
 ANSWER = 60.0  # seconds until a question is given up
 BUILD = 3_600.0  # the same for a bulk load's last step
 FIELDS = 4  # vector fields that a server takes unless it is told otherwise
 SEVERAL = (2, 4)  # the version that first took more than one
-EF_SEARCH, WIDEST_SEARCH = 200, 32_768  # at least, and twice the candidates asked for
+EF_SEARCH, WIDEST_SEARCH = 1_000, 32_768
 TOGETHER = 7  # queries whose candidates the server scores, each for all of them; of more, bringing the vectors takes less
 IDS = 2_000  # in one question
 ANSWERS = 16_384  # scores in one answer
@@ -222,9 +222,8 @@ class Milvus(Engine):
     def nearest(self, queries: F32, k: int, condition: Filter | None, *, exact: bool = False) -> list[Found]:
         """`exact` searches as widely as the server can."""
         wanted = "" if condition is None else expression(condition, exists=not self._lite)
-        effort = WIDEST_SEARCH if exact else max(EF_SEARCH, 2 * k)
         found = []
-        for answer in self._search(self.layout.start, queries, k, wanted, self._norms, ef=effort):
+        for answer in self._search(self.layout.start, queries, k, wanted, self._norms, ef=WIDEST_SEARCH if exact else EF_SEARCH):
             norms = np.array([[hit["entity"][norm] for norm in self._norms] for hit in answer], np.float32)
             scores = np.array([hit["distance"] for hit in answer], np.float32)
             found.append(Found([unquote(hit["id"]) for hit in answer], scores, norms.reshape(-1, len(self._norms))))
@@ -238,18 +237,11 @@ class Milvus(Engine):
         return scored(queries, ids, home)
 
     def _scored_here(self, queries: F32, ids: Sequence[Sequence[str]], home: int) -> list[F32]:
-        width = queries.shape[1]
-        place_of: dict[str, int] = {}
-        rows: list[Sequence[float]] = []
-        for name, row in self._known(self._homes[home], list(dict.fromkeys(chain.from_iterable(ids))), ["id", f"w{home}"]):
-            place_of[name] = len(place_of)
-            rows.append(row[f"w{home}"])
-        kept = np.array([*rows, [0.0] * home], np.float32)[:, :width]  # the last for those that are gone
-        lengths = prefix_lengths(kept, (width,))[:, 0]
-        lengths[-1] = np.nan
-        asked = queries / prefix_lengths(queries, (width,))
-        places = [[place_of.get(name, -1) for name in names] for names in ids]
-        return [kept[own] @ query / lengths[own] for own, query in zip(places, asked, strict=True)]
+        asked = list(dict.fromkeys(chain.from_iterable(ids)))
+        fetched = list(self._known(self._homes[home], asked, ["id", f"w{home}"]))
+        row_of = {name: place for place, (name, _) in enumerate(fetched)}
+        vectors = np.array([row[f"w{home}"] for _, row in fetched], np.float32).reshape(-1, home)
+        return cosines(queries, ids, row_of, vectors[:, : queries.shape[1]])
 
     def _scored_there(self, queries: F32, ids: Sequence[Sequence[str]], home: int) -> list[F32]:
         width = queries.shape[1]
