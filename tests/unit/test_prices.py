@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from adawidth import AdaWidth, Dataset
@@ -12,6 +17,18 @@ from adawidth.model.collections import layout_of
 
 def test_every_engine_has_prices() -> None:
     assert set(PRICES) == set(REGISTRY)
+
+
+def test_prices_are_those_measured() -> None:
+    found = defaultdict(list)
+    for entry in json.loads((Path(__file__).parents[2] / "benchmarks" / "results" / "engines.json").read_text(encoding="utf-8")):
+        found[entry["engine"]].append([entry["prices"][kind] for kind in ("trip", "candidate", "coordinate")])
+    assert {"pgvector", "qdrant-edge", "lancedb", "milvus"} <= set(found)
+    for name in set(found) & set(PRICES):
+        measured, price = np.array(found[name]), PRICES[name]
+        usual = np.exp(np.log(measured[:, :2]).mean(axis=0))
+        assert np.all(np.abs(np.log2([price.trip, price.candidate] / usual)) < 1), (name, usual)  # within half and twice
+        assert measured[:, 2].min() / 2 <= price.coordinate <= 2 * measured[:, 2].max(), name
 
 
 def test_dropping_pays_where_what_it_can_save_is_more_than_it_costs() -> None:

@@ -1,4 +1,4 @@
-"""Milvus: a vector field per width, an HNSW index on the narrowest, and given ids scored through `id in [...]`.
+"""Milvus: a vector field per width, an HNSW index on the narrowest, and given ids scored or brought through `id in [...]`.
 
 Servers before 2.4 have one vector field a collection: there a second collection keeps all coordinates, and widths between are scored
 with a query that is zero beyond them. `milvus_filters` says how filters are asked. Ids are percent-encoded, so that no client or

@@ -1,8 +1,8 @@
 """What a search pays in each engine, by which it is decided whether candidates are brought here to be dropped, or all scored over there.
 
 Microseconds of processor time, the client's and the engine's together, both on one machine, with queries in batches: `prices` of
-benchmarks/results/engines.json, which `python benchmarks/engines.py` measures, rounded. A network makes trips dearer, so that a taper
-pays later still.
+benchmarks/results/engines.json, which `python benchmarks/engines.py` measures, rounded; their geometric mean where there are several. A
+network makes trips dearer, so that a taper pays later still.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Prices:
 
 PRICES = {
     "pgvector": Prices(trip=300, candidate=29, coordinate=0.013),
-    "qdrant": Prices(trip=500, candidate=15, coordinate=0.01),  # not measured: Edge's, and a trip over a network
-    "qdrant-edge": Prices(trip=50, candidate=11, coordinate=0.01),
-    "lancedb": Prices(trip=150, candidate=3, coordinate=0.007),
-    "milvus": Prices(trip=1_000, candidate=25, coordinate=0.01),  # not measured; it has no search in one request
+    "qdrant": Prices(trip=500, candidate=15, coordinate=0.0006),  # not measured: Edge's, and a trip over a network
+    "qdrant-edge": Prices(trip=60, candidate=10, coordinate=0.0006),
+    "lancedb": Prices(trip=180, candidate=9, coordinate=0.018),
+    "milvus": Prices(trip=250, candidate=27, coordinate=0),  # it has no search in one request: a candidate's way is that of its vector
 }  # by the engine's name
