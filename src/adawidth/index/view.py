@@ -224,7 +224,7 @@ class View(RowBackend):
 
     def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
         """The k best documents by the codes, in any order, -1 where there are fewer. (Q, C)"""
-        found, scores, several = [], [], sum(min(k, count) for _, _, count in self._codes) > k
+        found, scores, several = [], [], len(self._codes) > 1 and sum(min(k, count) for _, _, count in self._codes) > k
         for (codes, width, count), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
             rows = codes.search(queries[:, :width], min(k, count), allowed)
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
