@@ -33,7 +33,7 @@ def test_an_answer_tells_what_was_read(filled: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [Fixed(48, 32), Taper(Calibration(LADDER[1:], np.ones(2), np.full(2, 0.3)), 1.0, 10)])
-@pytest.mark.parametrize("storage", ["flat", "int8", "pq4", "ivf"])
+@pytest.mark.parametrize("storage", ["flat", "int8", "pq4", "ivf", "graph"])
 def test_several_segments_give_one_shortlist_and_nothing_is_read_twice(tmp_path: Path, storage: str, policy: Policy) -> None:
     """With a filter, codes that reach beyond the start width give twice as many candidates."""
     index = empty(tmp_path / "i", storage=storage)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..index.codes.graph import held_by_graph
+from ..index.codes.packed import even
+from ..kernels.graph import NEIGHBOURS
 from ..policies.base import LADDER
 
-STORAGES = ("flat", "int8", "pq4", "ivf")
+STORAGES = ("flat", "int8", "pq4", "ivf", "graph")
 ID = 8  # characters of an id, on average
 # of each document, in memory: its place in the tie-break order (int64), its length at the target width (float32), whether it is there
 KEPT = 8 + 4 + 1
@@ -19,7 +22,7 @@ ENTRY = 8 + 8 + 4 + 50
 class Shape:
     """One way to store documents."""
 
-    storage: str  # flat, int8, pq4 or ivf
+    storage: str  # flat, int8, pq4, ivf or graph
     encoder_width: int
     keep: int  # coordinates stored per document
     start: int  # width that codes find candidates for
@@ -35,13 +38,15 @@ class Shape:
                 return float(self.start)
             case "pq4":
                 return float(self._packed)
+            case "graph":
+                return float(held_by_graph(self._packed))
             case _:
                 return float(self._packed + 8 + 4)  # faiss holds a row number with each code; and the row's list
 
     @property
     def coded(self) -> int:
         """Coordinates that the codes cover: twice the start width at two bits each, where searches read that far."""
-        wide = self.storage in ("pq4", "ivf") and min(self.target, self.keep) >= 2 * self.start
+        wide = self.storage in ("pq4", "ivf", "graph") and min(self.target, self.keep) >= 2 * self.start
         return 2 * self.start if wide else self.start
 
     @property
@@ -59,4 +64,5 @@ class Shape:
         """Bytes per document of an index folder without titles, texts and metadata."""
         norms = 1 + sum(width < self.keep for width in LADDER)
         stored = self.codes - (8 if self.storage == "ivf" else 0)  # row numbers are not stored
+        stored -= NEIGHBOURS * even(self._packed) if self.storage == "graph" else 0  # nor are the codes of neighbours
         return 2.0 * self.keep + 4.0 * norms + stored + ENTRY + ID
