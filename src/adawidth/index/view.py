@@ -28,6 +28,7 @@ from ..rotation import Rotated
 from ..stages import RowBackend, Stage
 from ..stages.words import Lexicon
 from ..types import F32, I64, Mask, Rows, Widths
+from .columns import Columns
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
 from .store.manifest import Manifest
@@ -61,6 +62,7 @@ class View(RowBackend):
         self._allowed = self._masks(self.alive)
         self._count = int(self.alive.sum())
         self._filters: OrderedDict[Filter, tuple[list[Mask | None], int]] = OrderedDict()  # least recently used first
+        self._columns = Columns(manifest)
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
 
@@ -93,7 +95,7 @@ class View(RowBackend):
             self.manifest.check_documents(self.checked)
             self.checked = self.manifest.head.following
             self.manifest.check_fields(key.compared())
-            numbers, meets = self.manifest.matching(*key.sql()), np.zeros_like(self.alive)
+            numbers, meets = self._columns.matching(key), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
                 meets[first + segment.rows_of(numbers)] = True
             self._filters[key] = (self._masks(self.alive & meets), int((self.alive & meets).sum()))
