@@ -17,6 +17,7 @@ from adawidth.planning import bench, memory
 from adawidth.planning.memory import GROWN, KEPT, STORAGES, Shape
 from adawidth.planning.table import SCANNED, STARTS, Scan, Table, load, store
 from adawidth.sizes import in_bytes, in_words
+from adawidth.types import BYTES
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 TABLE = Table(
@@ -65,6 +66,21 @@ def test_memory_is_what_a_process_was_found_to_hold(storage: str) -> None:
 def test_the_choice_is_that_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     for documents in (1, 20_000, 20_001, 999_999, 1_000_000):
         assert plan(documents, 384, table=TABLE).choice.storage == chosen("auto", documents).storage
+
+
+@pytest.mark.parametrize("storage", ["pq4", "ivf", "graph"])
+@pytest.mark.parametrize("size", BYTES)
+def test_bytes_that_are_asked_for_are_planned(storage: str, size: int, model: AdaWidth, rows: np.ndarray, tmp_path: Path) -> None:
+    with model.index(rows[:1_000], tmp_path / "index", storage=storage, bytes_per_document=size) as index:
+        codes = index.store.view.segments[0].codes
+    found = plan(1_000, model=model, bytes_per_document=size, table=TABLE)
+    option = next(one for one in found.options if one.storage == storage)
+    assert option.bytes_per_document == codes.bytes_per_document + KEPT + (GROWN if storage == "ivf" else 0)
+    usual = next(one for one in plan(1_000, model=model, table=TABLE).options if one.storage == storage)
+    if 2 * size != option.start:
+        assert (option.milliseconds < usual.milliseconds) == (2 * size < option.start)
+    with pytest.raises(OptionError, match="is none of 16, 24, 32, 48"):
+        plan(1_000, model=model, bytes_per_document=17, table=TABLE)
 
 
 def test_memory_that_is_told_of_may_hold_a_graph() -> None:

@@ -66,6 +66,10 @@ def plan(
     keep: Annotated[
         int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")
     ] = None,
+    bytes_per_document: Annotated[
+        int | None,
+        typer.Option("--bytes-per-document", metavar="N", help="Bytes of 4-bit codes: 16, 24, 32 or 48.  [default: start width / 2]"),
+    ] = None,
     machine: Annotated[
         Path | None, typer.Option("--table", metavar="FILE", help="Table of a machine.  [default: what `bench` wrote, else a reference]")
     ] = None,
@@ -83,6 +87,7 @@ def plan(
         milliseconds=milliseconds,
         model=None if model is None else AdaWidth.load(model),
         keep=keep,
+        bytes_per_document=bytes_per_document,
         table=load(machine),
     )
     if as_json:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
+from ..index.folder import Finding
 from ..model import AdaWidth
 from ..policies.base import DEFAULT_QUALITY
 from ..policies.taper import Taper
@@ -90,11 +91,13 @@ def plan(
     milliseconds: float | None = None,
     model: AdaWidth | None = None,
     keep: int | None = None,
+    bytes_per_document: int | None = None,
     table: Table | None = None,
 ) -> Plan:
     """What an index needs: `memory` (2e9 or "2GB") and `milliseconds` a query are what there is. Times are of one thread, by `table`.
 
-    With a model, widths and quality are those of its card. Without a table, the one that `adawidth bench` stored, or a reference.
+    `keep` and `bytes_per_document` are those of `model.index`. With a model, widths and quality are those of its
+    card. Without a table, the one that `adawidth bench` stored, or a reference.
 
     >>> found = plan(10e6, 1024, memory="2GB")
     >>> found.choice.storage, found.choice.memory_bytes < 2e9
@@ -109,7 +112,7 @@ def plan(
         raise OptionError(f"keep {kept} is not between the start width {start} and the encoder width {width}")
     options = []
     for storage in STORAGES:
-        shape = Shape(storage, width, kept, start, min(target, kept))
+        shape = Shape(storage, width, kept, start, min(target, kept), Finding(bytes_per_document=bytes_per_document).bytes_per_document)
         needed, spent = count * shape.memory, 1000 * table.search(shape, count, min(mean_width, float(kept)))
         fits = (room is None or needed <= room) and (milliseconds is None or spent <= milliseconds)
         read = min(mean_width, float(kept))

@@ -66,12 +66,17 @@ class Table:
         A walk takes as long as a scan of so many rows for each row that it expands.
         """
         start = min(STARTS, key=lambda known: abs(known - shape.start))
-        if shape.storage == "graph":
-            return self.scans["pq4", start].at(min(documents, WALKED * min(SHORTLIST, documents) * AS_MANY))
-        if shape.storage != "ivf":
+        if shape.storage in ("flat", "int8"):
             return self.scans[shape.storage, start].at(documents)
-        lists, codes = self.scans["flat", start], self.scans["pq4", start]
-        return codes.at(SHARE * documents) + lists.at(documents**0.5)
+        wide = min(STARTS, key=lambda known: abs(known - 2 * shape.packed))  # codes of as many bytes
+        codes, longer = self.scans["pq4", wide], 2 * shape.packed / wide
+        match shape.storage:
+            case "pq4":
+                return longer * codes.at(documents)
+            case "graph":
+                return longer * codes.at(min(documents, WALKED * min(SHORTLIST, documents) * AS_MANY))
+            case _:
+                return longer * codes.at(SHARE * documents) + self.scans["flat", start].at(documents**0.5)
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
