@@ -46,7 +46,9 @@ def test_a_document_is_looked_up_once() -> None:
     assert titles(renderer, documents, [3, 1, -1], [1, 2, 3]) == [["Title 3", "Title 1"], ["Title 1", "Title 2", "Title 3"]]
     assert titles(renderer, documents, [2, 9, 3]) == [["Title 2", "Title 9", "Title 3"]]
     assert documents.looked_up == [1, 2, 3, 9]
-    assert answered(renderer, documents, [3, 4], fields=()) == [{"mean_width": 40.0, "hits": [{"id": f"d{i}", "score": 0.5} for i in (3, 4)]}]
+    assert answered(renderer, documents, [3, 4], fields=()) == [
+        {"mean_width": 40.0, "hits": [{"id": f"d{i}", "score": 0.5} for i in (3, 4)]}
+    ]
     assert titles(renderer, Counted(4, "of another commit"), [3]) == [["Title 3"]]
 
 
