@@ -12,7 +12,6 @@ from ...threads import openmp
 from ...types import F32, Array, Mask, Rows
 from .base import Block, Codes, checked, selector
 
-
 SCORES = 4_000_000  # at most this many are held at a time
 
 
@@ -61,7 +60,7 @@ class Flat(Codes):
         return found
 
     def _search(self, queries: F32, k: int) -> Rows:
-        if self._block is None or len(queries) * len(self) > SCORES:
+        if self._block is None or k > len(self) or len(queries) * len(self) > SCORES:
             return np.asarray(self._index.search(queries, k)[1])
         return np.asarray(np.argpartition(queries @ self._block.T, len(self) - k, axis=1)[:, len(self) - k :])
 
