@@ -55,7 +55,9 @@ class Flat(Codes):
             for q, query in enumerate(queries):
                 there = rows[q] >= 0
                 total = np.zeros(np.count_nonzero(there), np.float32)
-                inner_products(self._index.reconstruct_batch(rows[q, there]), query, total)  # equal rows get equal scores
+                wanted = rows[q, there]
+                taken = self._index.reconstruct_batch(wanted) if self._block is None else self._block[wanted]
+                inner_products(taken, query, total)  # equal rows get equal scores
                 found[q, there] = total
         return found
 

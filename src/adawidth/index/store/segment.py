@@ -16,11 +16,13 @@ when they are first read. Nothing in a file is trusted: names, types, offsets an
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import re
 import stat
 import zlib
+from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +51,8 @@ LAYOUT = {  # kind and dimensions of the arrays that every segment has
     "total": ("<f8", 1),
 }
 WORDS = "words."
+FEW = 65_536  # ids that are kept in memory, in their order
+RARE = 20  # if not even one id in so many is another segment's, these are looked up one by one
 NOT_FINITE = 0x7C00  # bits of a float16 that are set in NaN and infinite values alone
 LEAST, MOST = 1e-8, 1e13  # one over the length of float16 numbers, which is never taken for less than 1e-12
 NAME = re.compile(r"[0-9a-f]{32}\.segment")
@@ -70,7 +74,7 @@ class Place:
     @property
     def size(self) -> int:
         """In bytes."""
-        return int(np.prod(self.shape, dtype=object)) * np.dtype(self.kind).itemsize
+        return math.prod(self.shape) * np.dtype(self.kind).itemsize
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,8 @@ class Segment:
         self.entry = entry
         self.path = folder / entry.name
         self._data = _mapped(self.path, entry, whole=not rows_only)
+        self._descending: list[str] | None = None
+        self._inserted: tuple[str, I64] = ("", np.empty(0, np.int64))
         self._check_layout()
         if rows_only:
             return
@@ -171,6 +177,34 @@ class Segment:
         """The ids of all documents, in row order."""
         data, ends = self.arrays["names"].tobytes(), self.arrays["ends"].tolist()
         return [data[begin:end].decode(errors="replace") for begin, end in zip([0, *ends], ends, strict=False)]
+
+    def descending(self) -> list[str]:
+        """The ids in their order, descending; kept of small segments, since every commit beside them needs it again."""
+        if self._descending is not None:
+            return self._descending
+        ids, order = self.ids(), np.argsort(self.arrays["places"])
+        names = [ids[row] for row in order.tolist()]
+        if len(self) <= FEW:
+            self._descending = names
+        return names
+
+    def inserted(self, large: Segment) -> I64:
+        """Before how many ids of a larger segment each id stands, in their order, descending: how many are no smaller. Kept. (N,)"""
+        name, places = self._inserted
+        if name != large.entry.name:
+            if RARE * len(self) <= len(large):
+                order, found, low = np.argsort(large.arrays["places"]), [], 0
+                for own in self.descending():
+                    low = bisect_left(range(len(large)), True, lo=low, key=lambda place, own=own: own > large.id_of(int(order[place])))
+                    found.append(low)
+                places = np.array(found, np.int64)
+            else:
+                names = [*large.descending(), *self.descending()]
+                merged = np.array(sorted(range(len(names)), key=names.__getitem__, reverse=True))
+                theirs = merged < len(large)
+                places = np.cumsum(theirs)[~theirs]
+            self._inserted = (large.entry.name, places)
+        return places
 
     def rows_of(self, numbers: I64) -> Rows:
         """The rows of those of these documents, by their numbers, that are in this segment."""
