@@ -34,7 +34,7 @@ def hits_of(documents: Documents, *rows: list[int]) -> Hits:
 
 
 def answered(renderer: Renderer, documents: Documents, *rows: list[int], fields: tuple[str, ...] = FIELDS) -> list[dict[str, Any]]:
-    return [json.loads(f"{{{members}}}") for members in renderer.rendered(hits_of(documents, *rows), fields)]
+    return [json.loads(b"{%b}" % members) for members in renderer.rendered(hits_of(documents, *rows), fields)]
 
 
 def titles(renderer: Renderer, documents: Documents, *rows: list[int]) -> list[list[str]]:
@@ -53,11 +53,12 @@ def test_a_document_is_looked_up_once() -> None:
 
 
 def test_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "KEPT", 3)
-    renderer, documents, long = Renderer(), Counted(10), Counted(10, "x" * answers.LARGEST_KEPT)
+    renderer, documents, long = Renderer(), Counted(10), Counted(10, "x" * 1_000)
+    monkeypatch.setattr(answers, "KEPT", 100)  # bytes: three of the first documents, none of the long ones
     for rows in ([0, 1], [1, 2], [0, 3], [4, 5, 6, 7, 8]):
         assert titles(renderer, documents, rows) == [[f"Title {row}" for row in rows]]
-        assert all(len(kept) <= 5 for kept in renderer._kept[1].values())
+        for kept in renderer._kept[1].values():
+            assert kept.size == sum(map(len, kept.values())) <= 100
     for _ in range(2):
         assert titles(renderer, long, [1, 2]) == [["Title 1", "Title 2"]]
     assert long.looked_up == [1, 2, 1, 2]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Document, Documents
-from ..types import I64, Id, Rows
+from ..types import I64, Id
 from .store.manifest import Manifest
 from .store.segment import Segment
 
@@ -38,7 +38,7 @@ class StoredDocuments(Documents):
         if not self.segments:
             return rank
         large, *rest = sorted(range(len(self.segments)), key=lambda place: len(self.segments[place]), reverse=True)
-        rows = np.concatenate([np.empty(0, np.int64), *(self._descending(place) for place in rest)])
+        rows = np.concatenate([np.empty(0, np.int64), *(self.segments[place].order() + self.firsts[place] for place in rest)])
         names = [name for place in rest for name in self.segments[place].descending()]
         low = np.concatenate([np.empty(0, np.int64), *(self.segments[place].inserted(self.segments[large]) for place in rest)])
         order = sorted(range(len(names)), key=names.__getitem__, reverse=True)  # Python's sort merges runs that are sorted
@@ -47,13 +47,6 @@ class StoredDocuments(Documents):
         rank[self.firsts[large] : self.firsts[large + 1]] += step
         rank[rows[order]] = low[order] * step + np.arange(1, step)
         return rank
-
-    def _descending(self, place: int) -> Rows:
-        """The rows of a segment in the order of their ids, descending."""
-        places = self.segments[place].arrays["places"]
-        order = np.empty(len(places), np.int64)
-        order[places] = np.arange(len(places)) + self.firsts[place]
-        return order
 
 
 class Ids(Sequence[Id]):

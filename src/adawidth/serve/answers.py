@@ -12,10 +12,13 @@ from pydantic_core import to_json
 from ..data import Documents
 from ..hits import Hits
 
-KEPT = 4_096  # documents
-LARGEST_KEPT = 4_096  # characters of one as JSON
+KEPT = 8_000_000  # bytes
 
-Told = dict[int, str]  # by row: the members of a JSON object, without its braces
+
+class Told(dict[int, bytes]):
+    """What is told of documents, by row: the members of a JSON object, without its braces."""
+
+    size = 0  # bytes
 
 
 class Renderer:
@@ -24,7 +27,7 @@ class Renderer:
     def __init__(self) -> None:
         self._kept: tuple[Callable[[], Documents | None], dict[tuple[str, ...], Told]] = (lambda: None, {})
 
-    def rendered(self, hits: Hits, fields: tuple[str, ...]) -> list[str]:
+    def rendered(self, hits: Hits, fields: tuple[str, ...]) -> list[bytes]:
         """One answer per query, as members of a JSON object: of each hit its id, its score, and of these fields those that it has."""
         if hits.documents is None:
             known = [[members({"id": name}) for name in answer] for answer in hits.ids]
@@ -33,35 +36,36 @@ class Renderer:
             told = self._told(hits.documents, fields, sorted(set(chain.from_iterable(rows))))
             known = [[told[row] for row in answer] for answer in rows]
         widths, scores = hits.widths.tolist(), hits.scores.tolist()
-        each = [",".join([f'{{{one},"score":{score!r}}}' for one, score in zip(answer, row, strict=False)])
-                for answer, row in zip(known, scores, strict=True)]  # fmt: skip
-        return [f'"mean_width":{width!r},"hits":[{listed}]' for width, listed in zip(widths, each, strict=True)]
+        answers = zip(known, scores, strict=True)
+        each = [b",".join([b'{%b,"score":%a}' % hit for hit in zip(answer, row, strict=False)]) for answer, row in answers]
+        return [b'"mean_width":%a,"hits":[%b]' % one for one in zip(widths, each, strict=True)]
 
-    def _told(self, documents: Documents, fields: tuple[str, ...], rows: list[int]) -> Told:
+    def _told(self, documents: Documents, fields: tuple[str, ...], rows: list[int]) -> Mapping[int, bytes]:
         """What is told of at least these rows."""
         of, by_fields = self._kept
         if of() is not documents:
             of, by_fields = self._kept = (weakref.ref(documents), {})
-        kept = by_fields.setdefault(fields, {})
+        kept = by_fields.setdefault(fields, Told())
         new = [row for row in rows if row not in kept]
         if not new:
             return kept
         found = dict(zip(new, _looked_up(documents, fields, new), strict=True))
         whole = found | {row: kept[row] for row in rows if row not in found}
-        small = {row: one for row, one in found.items() if len(one) <= LARGEST_KEPT}
-        if len(kept) + len(small) <= KEPT:
-            kept.update(small)
-        else:
-            by_fields[fields] = small
+        size = sum(map(len, found.values()))
+        if kept.size + size > KEPT:
+            kept = by_fields[fields] = Told()
+        if size <= KEPT:
+            kept.update(found)
+            kept.size += size
         return whole
 
 
-def members(of: Mapping[str, Any]) -> str:
+def members(of: Mapping[str, Any]) -> bytes:
     """As JSON, without the braces."""
-    return to_json(of)[1:-1].decode()
+    return to_json(of)[1:-1]
 
 
-def _looked_up(documents: Documents, fields: tuple[str, ...], rows: list[int]) -> list[str]:
+def _looked_up(documents: Documents, fields: tuple[str, ...], rows: list[int]) -> list[bytes]:
     if not fields:
         return [members({"id": documents.ids[row]}) for row in rows]
     known = documents.describe(rows)

@@ -53,7 +53,7 @@ class Options:
 class Searched(NamedTuple):
     """Answers to one request: one per query, as members of a JSON object, and the seconds it took."""
 
-    results: list[str]
+    results: list[bytes]
     seconds: dict[str, float]
 
 
@@ -207,7 +207,7 @@ class Service:
         waited, spent = began - part.since, time.perf_counter() - began
         encoding = {"encode": part.encoded}
         ways = [members({"explain": one | {"seconds": one["seconds"] | encoding}}) for one in map(trace.to_json, range(len(hits)))]
-        results = [f"{one},{way}" for one, way in zip(self._renderer.rendered(hits, options.fields), ways, strict=True)]
+        results = [b"%b,%b" % one for one in zip(self._renderer.rendered(hits, options.fields), ways, strict=True)]
         self.stats.searched(hits, asked, [(part.encoded, waited)] * len(hits), {"search": spent, **trace.seconds()}, trace)
         return Searched(results, {"wait": waited, "search": spent})
 

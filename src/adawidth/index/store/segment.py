@@ -24,7 +24,7 @@ import stat
 import zlib
 from bisect import bisect_left
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -178,33 +178,45 @@ class Segment:
         data, ends = self.arrays["names"].tobytes(), self.arrays["ends"].tolist()
         return [data[begin:end].decode(errors="replace") for begin, end in zip([0, *ends], ends, strict=False)]
 
+    def order(self) -> Rows:
+        """The rows in the order of their ids, descending. (N,)"""
+        places, order = self.arrays["places"], np.empty(len(self), np.int64)
+        order[places] = np.arange(len(places))
+        return order
+
     def descending(self) -> list[str]:
         """The ids in their order, descending; kept of small segments, since every commit beside them needs it again."""
         if self._descending is not None:
             return self._descending
-        ids, order = self.ids(), np.argsort(self.arrays["places"])
-        names = [ids[row] for row in order.tolist()]
+        ids = self.ids()
+        names = [ids[row] for row in self.order().tolist()]
         if len(self) <= FEW:
             self._descending = names
         return names
 
     def inserted(self, large: Segment) -> I64:
-        """Before how many ids of a larger segment each id stands, in their order, descending: how many are no smaller. Kept. (N,)"""
+        """How many ids of a larger segment are no smaller than each id, for the ids in their order, descending. Kept. (N,)"""
         name, places = self._inserted
         if name != large.entry.name:
-            if RARE * len(self) <= len(large):
-                order, found, low = np.argsort(large.arrays["places"]), [], 0
-                for own in self.descending():
-                    low = bisect_left(range(len(large)), True, lo=low, key=lambda place, own=own: own > large.id_of(int(order[place])))
-                    found.append(low)
-                places = np.array(found, np.int64)
-            else:
-                names = [*large.descending(), *self.descending()]
-                merged = np.array(sorted(range(len(names)), key=names.__getitem__, reverse=True))
-                theirs = merged < len(large)
-                places = np.cumsum(theirs)[~theirs]
+            places = self._looked_up(large) if RARE * len(self) <= len(large) else self._merged(large)
             self._inserted = (large.entry.name, places)
         return places
+
+    def _looked_up(self, large: Segment) -> I64:
+        order, found, low = large.order(), [], 0
+        for own in self.descending():
+            low = bisect_left(order, True, lo=low, key=partial(large._is_below, own))
+            found.append(low)
+        return np.array(found, np.int64)
+
+    def _is_below(self, name: str, row: int) -> bool:
+        return self.id_of(row) < name
+
+    def _merged(self, large: Segment) -> I64:
+        names = [*large.descending(), *self.descending()]
+        order = np.array(sorted(range(len(names)), key=names.__getitem__, reverse=True))  # Python's sort merges runs that are sorted
+        theirs = order < len(large)
+        return np.cumsum(theirs, dtype=np.int64)[~theirs]
 
     def rows_of(self, numbers: I64) -> Rows:
         """The rows of those of these documents, by their numbers, that are in this segment."""

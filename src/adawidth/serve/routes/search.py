@@ -80,9 +80,9 @@ async def _found(asked: SearchRequest, service: Service) -> bytes:
     queries = _rows(vectors, service.index.model.width)
     at_most("the number of queries", len(queries), EXPLAINED if asked.explain else service.settings.largest_batch)
     found = await service.search(queries, texts, _options(asked), asked.explain, spent.get("encode", 0.0))
-    names = range(len(found.results)) if texts is None else [to_json(text).decode() for text in texts]
-    results = ",".join([f'{{"query":{name},{result}}}' for name, result in zip(names, found.results, strict=True)])
-    return f'{{"results":[{results}],{members({"seconds": spent | found.seconds})}}}'.encode()
+    names = map(to_json, range(len(found.results)) if texts is None else texts)
+    results = b",".join([b'{"query":%b,%b}' % one for one in zip(names, found.results, strict=True)])
+    return b'{"results":[%b],%b}' % (results, members({"seconds": spent | found.seconds}))
 
 
 def _rows(vectors: F32, width: int) -> F32:
