@@ -191,8 +191,8 @@ def usearch(rows: np.ndarray, _: np.ndarray) -> Ways:
 
 
 MAKERS: dict[str, Callable[[np.ndarray, np.ndarray], Ways]] = {
-    "ours_pq4": ours("pq4"), "ours_ivf": ours("ivf"), "scann": scann(trees=True), "scann_flat": scann(trees=False),
-    "rabitq": rabitq, "symphony": symphony,
+    "ours_pq4": ours("pq4"), "ours_ivf": ours("ivf"), "ours_graph": ours("graph"), "scann": scann(trees=True),
+    "scann_flat": scann(trees=False), "rabitq": rabitq, "symphony": symphony,
     "faiss_ivf": faiss_ivf, "faiss_hnsw": faiss_hnsw, "hnswlib": hnswlib, "usearch": usearch,
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ def vectors(count: int = DOCUMENTS, seed: int = 0) -> np.ndarray:
 
 def empty(path: Path, **options: object) -> IndexFolder:
     """An index without documents."""
-    finding = Finding(**{name: options.pop(name) for name in ("storage", "bytes_per_document") if name in options})  # type: ignore[arg-type]
+    finding = Finding(**{name: options.pop(name) for name in ("storage", "bytes_per_document", "memory") if name in options})  # type: ignore[arg-type]
     path.mkdir()
     write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# card\n")
     return IndexFolder.create(path, ROTATION, **{"start": 32, "ladder": LADDER, "finding": finding, **options})  # type: ignore[arg-type]

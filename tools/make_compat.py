@@ -17,7 +17,7 @@ import numpy as np
 from adawidth import AdaWidth, Dataset, Qrels, Vectors, __version__
 from adawidth.data import unit
 
-STORAGES: tuple[Any, ...] = ("flat", "int8", "pq4", "ivf")
+STORAGES: tuple[Any, ...] = ("flat", "int8", "pq4", "ivf", "graph")
 SMALL = 16  # bytes of a document's codes in the ivf index
 WORDED = ("flat", "pq4")  # with the words of titles and texts
 CLUSTERS, MEMBERS, K = 40, 6, 5

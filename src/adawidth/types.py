@@ -12,7 +12,7 @@ Id = str | int  # of a document or a query: a string, or a row number where plai
 StrPath = str | os.PathLike[str]
 Recipe = Literal["auto", "paper", "pca", "kyfan", "identity"]  # how a rotation is made
 BYTES = (16, 24, 32, 48)  # that the codes of a document may take, where they have fewer than eight bits per coordinate
-Storage = Literal["auto", "flat", "int8", "pq4", "ivf"]  # how an index folder finds candidates
+Storage = Literal["auto", "flat", "int8", "pq4", "ivf", "graph"]  # how an index folder finds candidates
 
 Array = NDArray[Any]
 Floats = NDArray[np.floating[Any]]  # of any precision

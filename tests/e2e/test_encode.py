@@ -160,6 +160,7 @@ def test_force_replaces_only_what_encode_wrote(table: Path, tmp_path: Path) -> N
     assert [file.name for file in vectors.iterdir()] == ["corpus.npy"]
 
 
+@pytest.mark.slow
 def test_the_demo_finds_objects_of_this_python(capsys: pytest.CaptureFixture[str]) -> None:
     search_docstrings()
     shown = capsys.readouterr().out

@@ -207,7 +207,7 @@ def test_the_folder_stands_alone(index_folder: Path, model_folder: Path, query_f
 
 def test_keep_and_storage(described: Path, model_folder: Path, query_file: Path, model: AdaWidth, tmp_path: Path) -> None:
     target = model.policies.taper.target
-    for storage in ("flat", "int8", "pq4", "ivf"):
+    for storage in ("flat", "int8", "pq4", "ivf", "graph"):
         out = tmp_path / f"{storage}.index"
         made = one_object(adawidth("index", model_folder, described, "--out", out, "--storage", storage, "--keep", target, "--json"))
         assert made["width"] == target

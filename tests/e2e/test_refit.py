@@ -100,6 +100,7 @@ def test_one_line_says_what_is_wrong(dataset_folder: Path, model_folder: Path, t
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_fit_teaches_rotation_and_query_map_at_once(dataset_folder: Path, tmp_path: Path) -> None:
     few_labels(dataset_folder, 30)
     out = tmp_path / "both.model"

@@ -26,6 +26,7 @@ from adawidth import AdaWidth, Dataset, Hits, Index, Qrels, Vectors, compare, op
 from adawidth.baselines import learning_to_select
 from adawidth.batch import mine, shards_of
 from adawidth.formats import read_vectors, write_vectors
+from adawidth.index.codes import graph
 from adawidth.index.repair import examine, repair
 from adawidth.integrations.export.faiss import export_faiss
 from adawidth.serve.routes.shared import numbers
@@ -283,7 +284,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 ASKING = {"queries": QUERIES, "k": 5}
 FEWER = ("k", "start", "shortlist")
-STORAGES = ("flat", "int8", "pq4", "ivf")
+STORAGES = ("flat", "int8", "pq4", "ivf", "graph")
 
 
 def at(place: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -369,6 +370,7 @@ def called(run: Callable[[], Any]) -> set[str]:
 
 
 if __name__ == "__main__":
+    graph.SCANNED = 0  # a graph is walked, however small it is
     logging.disable()
     np.seterr(all="ignore")
     HOME = Path(sys.argv[1])

@@ -19,13 +19,14 @@ import numpy as np
 
 from adawidth import AdaWidth, Index, Rotation, open_index
 from adawidth.errors import AdaWidthError
+from adawidth.index.codes import graph
 from adawidth.stages.words import LAYOUT
 from faults import crafted, index_fuzz, model_fuzz, reader_fuzz
 from faults.watched import Case, serve
 from small_index import DOCUMENTS, WIDTH, known, vectors
 from small_model import small_model
 
-STORAGES = ("flat", "int8", "pq4", "ivf")
+STORAGES = ("flat", "int8", "pq4", "ivf", "graph")
 K = 5
 ASKED = ["title 7", "text text 12", "a text of nothing", "title", "", "13 17"]  # a query each
 OPTIONS: tuple[dict[str, Any], ...] = (
@@ -196,4 +197,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    graph.SCANNED = 0  # a graph is walked, however small it is
     main()

@@ -101,6 +101,7 @@ def tried(home: Path, cases: list[Case]) -> tuple[Counter[str], set[str]]:
     return found, passed
 
 
+@pytest.mark.slow
 def test_every_use_of_compiled_code_is_on_the_way_of_an_entry(home: Path) -> None:
     pytest.importorskip("torch")
     sound = [{"entry": name, "called": True} for name in hostile.ENTRIES]

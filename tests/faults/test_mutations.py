@@ -39,6 +39,7 @@ def test_sound_folders_answer_in_every_way(home: Path, tmp_path: Path) -> None:
         assert all(part is not None for part in found), name
 
 
+@pytest.mark.slow
 def test_every_kind_of_file_and_crafted_folders(home: Path) -> None:
     each = [{"kind": kind, "seed": seed} for kind in mutations.KINDS for seed in (1, 2)]
     crafted = [{"crafted": name} for name in random.Random(0).sample(sorted(CRAFTED), 60)]

@@ -211,6 +211,7 @@ def test_the_log_is_emptied_once_a_reader_that_stayed_is_gone(filled: Path) -> N
     assert committed(filled, 3)[-1] < 100_000
 
 
+@pytest.mark.slow
 def test_the_log_stays_bounded_under_readers_that_refresh_in_turn(filled: Path) -> None:
     """At every moment some reader needs the log, so that it can restart only when the writer waits for them."""
     stop = threading.Event()

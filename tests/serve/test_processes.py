@@ -83,6 +83,7 @@ def test_a_writer_that_waits_gets_its_turn(serving: Callable[..., Running], thin
         assert waiting.result().json()["added"] == 1
 
 
+@pytest.mark.slow
 def test_a_killed_service_loses_no_answered_write(things: Path, started: Callable[..., Process]) -> None:
     process = started("--rate", "0")
     answered: list[str] = []
@@ -114,6 +115,7 @@ def test_a_killed_service_loses_no_answered_write(things: Path, started: Callabl
     assert again.http.post("/v1/documents:known", json={"ids": answered[:100]}).json()["known"] == [True] * len(answered[:100])
 
 
+@pytest.mark.slow
 def test_shutdown_finishes_what_is_running(started: Callable[..., Process]) -> None:
     process = started("--rate", "0", "--log-requests")
     with ThreadPoolExecutor(8) as pool:

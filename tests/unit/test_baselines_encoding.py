@@ -188,6 +188,7 @@ def test_dense_and_conae_start_as_pca(learning: Learning, monkeypatch: pytest.Mo
         np.testing.assert_allclose(encoded(baseline(name).fit(learning), learning), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_dense_is_worth_more_than_pca_on_dev(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     few_steps(monkeypatch, 200)
     ground, dense, pca = Ground.of(learning), Dense().fit(learning), PCA().fit(learning)

@@ -114,6 +114,7 @@ STREAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [(WIDE,), (80, 128, WIDE)], ids=["one step", "three steps"])
 @pytest.mark.parametrize("name", STREAMS)
 def test_any_5000_queries_keep_to_the_budget(name: str, steps: tuple[int, ...]) -> None:

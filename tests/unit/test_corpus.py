@@ -63,6 +63,7 @@ def test_thresholds_from_a_file_are_those_of_the_corpus_in_memory(mapped: Datase
         np.testing.assert_allclose(found[name], tensor, rtol=5e-3, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["auto", "paper", "kyfan"])
 def test_dev_figures_are_those_of_all_documents(mapped: Dataset, monkeypatch: pytest.MonkeyPatch, recipe: str) -> None:
     from adawidth.training import choose

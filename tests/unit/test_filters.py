@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from adawidth.data.documents import PLAIN
 from adawidth.errors import OptionError
 from adawidth.filters import parse
+from adawidth.index.columns import Columns
 
 METADATA: list[dict[str, Any]] = [
     {"lang": "en", "year": 2020, "open": True, "score": 0.5, "in": {"part": 1}, "it's": "o'clock"},
@@ -23,18 +25,39 @@ METADATA: list[dict[str, Any]] = [
 ]
 
 
+class Table:
+    """A table of documents in memory."""
+
+    def __init__(self, entries: Sequence[dict[str, Any]]) -> None:
+        self.db = sqlite3.connect(":memory:")
+        self.db.execute("CREATE TABLE documents (number INTEGER PRIMARY KEY, metadata TEXT)")
+        self.db.executemany("INSERT INTO documents VALUES (?, ?)", [(i, PLAIN(entry)) for i, entry in enumerate(entries)])
+
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self.db.execute(statement, values).fetchall()
+
+    def matching(self, condition: str, values: Sequence[Any]) -> np.ndarray:
+        return np.array([number for (number,) in self.query(f"SELECT number FROM documents WHERE {condition} ORDER BY number", values)])
+
+
 def by_sqlite(wanted: str | dict[str, Any], entries: Sequence[dict[str, Any]]) -> list[int]:
     """Which of the entries meet a filter, by SQLite."""
-    condition, values = parse(wanted).sql()
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute("CREATE TABLE documents (number INTEGER PRIMARY KEY, metadata TEXT)")
-        db.executemany("INSERT INTO documents VALUES (?, ?)", [(i, PLAIN(entry)) for i, entry in enumerate(entries)])
-        return [number for (number,) in db.execute(f"SELECT number FROM documents WHERE {condition} ORDER BY number", values)]
+    table = Table(entries)
+    with closing(table.db):
+        return table.matching(*parse(wanted).sql()).tolist()
+
+
+def by_columns(wanted: str | dict[str, Any], entries: Sequence[dict[str, Any]]) -> list[int]:
+    """Which of the entries meet a filter, by the values of its fields."""
+    table = Table(entries)
+    with closing(table.db):
+        return Columns(table).matching(parse(wanted)).tolist()  # type: ignore[arg-type]
 
 
 def chosen(wanted: str | dict[str, Any], entries: Sequence[Any] = METADATA) -> list[int]:
-    """Which of the entries meet a filter, by SQLite and by Python."""
+    """Which of the entries meet a filter, by SQLite, by columns and by Python."""
     found = by_sqlite(wanted, entries)
+    assert by_columns(wanted, entries) == found
     asked = parse(wanted)
     assert [i for i, entry in enumerate(entries) if asked.matches(entry)] == found
     return found
@@ -244,3 +267,34 @@ def filters(draw: st.DrawFn, depth: int = 3) -> str:
 def test_sqlite_and_python_answer_alike(text: str, entries: list[dict[str, Any]]) -> None:
     with suppress(OptionError):
         chosen(text, entries)
+
+
+def test_a_field_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And left to SQLite where it has too many values."""
+    entries = [{"year": 2000 + i % 30, "lang": "en" if i % 2 else "de"} for i in range(200)]
+    table = Table(entries)
+    read: list[Any] = []
+    query = table.query
+    monkeypatch.setattr(table, "query", lambda statement, values=(): read.append(values) or query(statement, values))
+    columns = Columns(table)  # type: ignore[arg-type]
+    for year in range(2000, 2030):
+        wanted = parse(f"year >= {year} AND lang = 'en'")
+        assert columns.matching(wanted).tolist() == [i for i, entry in enumerate(entries) if wanted.matches(entry)]
+    assert sorted(read) == [['$."lang"'], ['$."year"']]
+    monkeypatch.setattr("adawidth.index.columns.VALUES", 29)
+    fresh = Columns(table)  # type: ignore[arg-type]
+    for year in (2005, 2011):
+        wanted = parse(f"year = {year} OR lang = 'de'")
+        assert fresh.matching(wanted).tolist() == [i for i, entry in enumerate(entries) if wanted.matches(entry)]
+    assert len(read) == 2 + 2 + 2  # both fields again, and each filter by SQLite
+    table.db.close()
+
+
+def test_few_fields_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adawidth.index.columns.FIELDS", 2)
+    table = Table([{"a": 1, "b": 2, "c": 3}] * 3)
+    columns = Columns(table)  # type: ignore[arg-type]
+    for text in ("a = 1 AND b = 2 AND c = 3", "c = 3 AND a = 1", "b = 2"):
+        assert columns.matching(parse(text)).tolist() == [0, 1, 2]
+    assert len(columns._columns) == 2
+    table.db.close()

@@ -17,6 +17,8 @@ WAYS = {  # storage and bits a coordinate
     "ivf": ("ivf", 4),
     "pq4 of pairs": ("pq4", 2),
     "ivf of pairs": ("ivf", 2),
+    "graph": ("graph", 4),
+    "graph of pairs": ("graph", 2),
 }
 N, M = 6_000, 48
 

@@ -15,12 +15,11 @@ from adawidth.errors import ArtifactError, DataError, OptionError
 from adawidth.formats import Document
 from adawidth.formats.documents import joined, of_vectors
 from adawidth.index import IndexFolder, View
-from adawidth.policies import Fixed, Policy
-from adawidth.policies.taper import Calibration, Taper
+from adawidth.policies import Fixed
 from adawidth.rotation import QueryMap, Rotated, Rotation
 from adawidth.stages import Decision, MemoryBackend
 from adawidth.stages.loop import by_stages
-from small_index import DOCUMENTS, LADDER, ROTATION, empty, fill, kept, known, vectors
+from small_index import DOCUMENTS, ROTATION, empty, fill, kept, known, vectors
 
 QUERIES = ROTATION.apply(vectors(20, seed=9))
 
@@ -92,35 +91,6 @@ def test_the_centre_is_of_what_is_there(filled: Path) -> None:
     index = IndexFolder(filled)
     index.remove([f"d{i}" for i in range(100)])
     np.testing.assert_allclose(index.view.centre, kept(vectors())[100:].mean(axis=0), atol=1e-6)
-
-
-def test_an_answer_tells_what_was_read(filled: Path) -> None:
-    """By compiled code and by the stage loop: the scan's codes (flat, 4 bytes a number) and two bytes a coordinate of candidates."""
-    view, policy = IndexFolder(filled).view, Fixed(48, 32)
-    compiled, looped = view.answer(rotated(QUERIES), policy, 10, 50), by_stages(view, QUERIES, policy, 10, shortlist=50)
-    for hits in (compiled, looped):
-        assert hits is not None
-        assert hits.read is not None
-        assert (hits.read.candidates == 50).all()
-        assert (hits.read.coordinates == 50 * 48).all()
-        assert (hits.read.bytes == 4 * 32 * DOCUMENTS + 2 * 50 * 48).all()
-
-
-@pytest.mark.parametrize("policy", [Fixed(48, 32), Taper(Calibration(LADDER[1:], np.ones(2), np.full(2, 0.3)), 1.0, 10)])
-@pytest.mark.parametrize("storage", ["flat", "int8", "pq4", "ivf"])
-def test_several_segments_give_one_shortlist_and_nothing_is_read_twice(tmp_path: Path, storage: str, policy: Policy) -> None:
-    """With a filter, codes that reach beyond the start width give twice as many candidates."""
-    index = empty(tmp_path / "i", storage=storage)
-    fill(index)
-    index.add(vectors(90, seed=5), [f"e{i}" for i in range(90)], metadata=[known(i) for i in range(90)])
-    assert len(index.facts()["segments"]) == 2
-    for view, count in ((index.view, 50), (index.view.where("lang = 'de'"), 50 if storage in ("flat", "int8") else 100)):
-        read = view.answer(rotated(QUERIES), policy, 10, 50).read
-        assert read is not None
-        assert (read.candidates == count).all()
-        assert (read.coordinates <= count * policy.reach).all()
-        if isinstance(policy, Fixed):
-            assert (read.coordinates == count * 48).all()
 
 
 def test_compiled_answers_are_those_of_the_stage_loop(filled: Path) -> None:

@@ -1,5 +1,6 @@
 """What an index on disk finds of the exact ranking, on real vectors and every storage: with filters, and after documents were replaced."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from adawidth import AdaWidth, Index, bundled, load_dataset
+from adawidth.index.codes import graph
 from adawidth.types import Mask
 
 pytestmark = pytest.mark.slow
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.slow
 K, SHORTLIST, QUERIES = 10, 60, 200  # a shortlist of 2 % of the documents, so that what codes find matters
 TOLERATED = 0.005
 HARDER = 0.02  # documents that lie together are harder to tell apart, also by exact scores at the start width
-STORAGES: tuple[Any, ...] = ("flat", "int8", "pq4", "ivf")
+STORAGES: tuple[Any, ...] = ("flat", "int8", "pq4", "ivf", "graph")
 DATA = load_dataset(bundled.path())
 VECTORS, ASKED = DATA.documents.all(), DATA.queries_of("test").all()[:QUERIES]
 NAMES = [f"d{i}" for i in range(len(VECTORS))]
@@ -30,6 +32,14 @@ def known(row: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def model() -> AdaWidth:
     return AdaWidth.fit(DATA.documents, recipe="pca")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _walking() -> Iterator[None]:
+    """A graph is walked, however small it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graph, "SCANNED", 0)
+        yield
 
 
 @pytest.fixture(scope="module", params=STORAGES)

@@ -11,6 +11,7 @@ from adawidth.errors import ArtifactError, OptionError
 from adawidth.index import IndexFolder
 from adawidth.index.codes import FourBit
 from adawidth.index.codes.codebook import code_bytes, fitted_levels
+from adawidth.index.codes.graph import held_by_graph
 from adawidth.index.codes.shapes import Shape, chosen_shape, shapes
 from adawidth.types import BYTES
 from small_index import ROTATION, empty, fill, head_of, vectors, write_head
@@ -53,16 +54,16 @@ def test_codes_of_any_bits_are_read_as_they_were_written(bits: int) -> None:
     assert all(i in row for i, row in enumerate(found))
 
 
-@pytest.mark.parametrize(("storage", "beside"), [("pq4", 0), ("ivf", 12)])
+@pytest.mark.parametrize(("storage", "beside"), [("pq4", 0), ("ivf", 12), ("graph", None)])
 @pytest.mark.parametrize("size", BYTES)
-def test_codes_take_the_bytes_that_are_asked_for(tmp_path: Path, storage: str, beside: int, size: int) -> None:
+def test_codes_take_the_bytes_that_are_asked_for(tmp_path: Path, storage: str, beside: int | None, size: int) -> None:
     index = empty(tmp_path / "i", start=16, storage=storage, bytes_per_document=size)
     fill(index)
     again = IndexFolder(tmp_path / "i")
     assert (again.settings.bytes_per_document, again.facts()["bytes_per_document"]) == (size, size)
     (segment,) = again.view.segments
     held = min(size, again.view.width // 2)  # narrow documents take less: four bits of all that is there
-    assert segment.codes.bytes_per_document == held + beside
+    assert segment.codes.bytes_per_document == (held_by_graph(held) if beside is None else held + beside)
     assert again.facts()["coded"] == segment.codes.width
     rows = ROTATION.apply(vectors()[:20])
     found = again.view.search(rows, again.view.width, 3).candidates

@@ -30,6 +30,7 @@ def anyones() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.slow
 def test_a_read_only_install_without_a_home_compiles(anyones: Path) -> None:
     package, temporary = anyones / "install" / "adawidth", anyones / "temporary"
     shutil.copytree(Path(adawidth.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "bundled"))

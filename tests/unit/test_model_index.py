@@ -195,7 +195,7 @@ def test_queries_without_a_direction_are_refused_by_their_row(index: Index, valu
         index.search(queries)
 
 
-@pytest.mark.parametrize("storage", ["flat", "int8", "pq4", "ivf"])
+@pytest.mark.parametrize("storage", ["flat", "int8", "pq4", "ivf", "graph"])
 @pytest.mark.parametrize(
     "options",
     [{}, {"width": 16}, {"width": 64}, {"width": "full"}, {"budget": 80}, {"policy": "router"}, {"policy": "certify"}, {"start": 64}],

@@ -44,6 +44,7 @@ def test_a_matrix_has_the_losses_of_the_rotation_that_it_is(task: Task) -> None:
     assert losses(task, lambda x, m: x[:, :m], 1) != pytest.approx(as_rotation, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_free_matrix_learns_and_is_no_rotation(collection: Dataset) -> None:
     method = PaperDense().fit(collection.learning())
     assert method.map is not None

@@ -10,13 +10,14 @@ from typer.testing import CliRunner
 
 from adawidth import AdaWidth, Vectors, plan
 from adawidth.cli.app import app
-from adawidth.cli.plan import in_bytes
 from adawidth.data import unit
 from adawidth.errors import ArtifactError, OptionError
-from adawidth.index.codes import chosen
+from adawidth.index.codes import WALKED, chosen
 from adawidth.planning import bench, memory
 from adawidth.planning.memory import GROWN, KEPT, STORAGES, Shape
 from adawidth.planning.table import SCANNED, STARTS, Scan, Table, load, store
+from adawidth.sizes import in_bytes, in_words
+from adawidth.types import BYTES
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 TABLE = Table(
@@ -50,7 +51,7 @@ def test_memory_and_disk_are_those_of_a_real_index(
         ranks, lengths = index.store.view.documents.tie_rank, index.store.view.norms(option.target)
         assert ranks.itemsize + lengths.itemsize + index.store.view.alive.itemsize == KEPT
         written = [file for file in (tmp_path / "index").rglob("*") if file.is_file() and file.parent.name != "model"]
-        constant = sum(a.nbytes for name, a in codes.arrays().items() if name in ("turn", "levels", "trained", "centres"))
+        constant = sum(a.nbytes for name, a in codes.arrays().items() if name in ("turn", "levels", "trained", "centres", "entries"))
         assert option.disk_bytes == pytest.approx(sum(file.stat().st_size for file in written) - constant, rel=0.05)
 
 
@@ -67,6 +68,29 @@ def test_the_choice_is_that_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
         assert plan(documents, 384, table=TABLE).choice.storage == chosen("auto", documents).storage
 
 
+@pytest.mark.parametrize("storage", ["pq4", "ivf", "graph"])
+@pytest.mark.parametrize("size", BYTES)
+def test_bytes_that_are_asked_for_are_planned(storage: str, size: int, model: AdaWidth, rows: np.ndarray, tmp_path: Path) -> None:
+    with model.index(rows[:1_000], tmp_path / "index", storage=storage, bytes_per_document=size) as index:
+        codes = index.store.view.segments[0].codes
+    found = plan(1_000, model=model, bytes_per_document=size, table=TABLE)
+    option = next(one for one in found.options if one.storage == storage)
+    assert option.bytes_per_document == codes.bytes_per_document + KEPT + (GROWN if storage == "ivf" else 0)
+    usual = next(one for one in plan(1_000, model=model, table=TABLE).options if one.storage == storage)
+    if 2 * size != option.start:
+        assert (option.milliseconds < usual.milliseconds) == (2 * size < option.start)
+    with pytest.raises(OptionError, match="is none of 16, 24, 32, 48"):
+        plan(1_000, model=model, bytes_per_document=17, table=TABLE)
+
+
+def test_memory_that_is_told_of_may_hold_a_graph() -> None:
+    graph = plan(2e5, 384, memory="1GB", table=TABLE)
+    assert graph.choice.storage == "graph"
+    assert "storage graph" in graph.sentence
+    assert plan(2e5, 384, memory="100MB", table=TABLE).choice.storage == "pq4"
+    assert plan(WALKED - 1, 384, memory="1GB", table=TABLE).choice.storage == "pq4"
+
+
 def test_a_small_memory_takes_small_codes_and_none_at_all_says_how_many_fit() -> None:
     small = plan(10_000, 384, memory=5e5, table=TABLE)
     assert (small.choice.storage, small.choice.memory_bytes) == ("pq4", 450_000)
@@ -80,7 +104,7 @@ def test_a_small_memory_takes_small_codes_and_none_at_all_says_how_many_fit() ->
 def test_a_short_time_is_told_as_far_as_it_goes() -> None:
     found = plan(10e6, 384, milliseconds=0.5, table=TABLE)
     assert found.choice is None
-    assert "ivf is the fastest" in found.changes[0]
+    assert "graph is the fastest" in found.changes[0]
     fast, little = plan(1e5, 384, table=TABLE).options[0], plan(1e5, 384, memory=1e9, milliseconds=100, table=TABLE)
     assert little.choice is not None
     assert fast.milliseconds == pytest.approx(1e3 * (1e-4 + 1e-3 + 6e-11 * 384 * 384 + 500 * (2e-8 + 80 * 2e-10)))
@@ -109,7 +133,7 @@ def test_a_scan_is_straight_between_and_beyond_its_sizes() -> None:
         ({"documents": float("nan"), "dimensions": 384}, "nan documents"),
         ({"documents": 10}, "give the number of dimensions"),
         ({"documents": 10, "dimensions": 0}, "0 dimensions are not between 1"),
-        ({"documents": 10, "dimensions": 384, "memory": -1}, "memory -1 is not above 0"),
+        ({"documents": 10, "dimensions": 384, "memory": -1}, "memory -1 is no size"),
         ({"documents": 10, "dimensions": 384, "milliseconds": 0}, "milliseconds 0 is not above 0"),
         ({"documents": 10, "dimensions": 384, "keep": 400}, "keep 400 is not between"),
     ],
@@ -225,15 +249,19 @@ def test_bench_replaces_nothing_but_a_table(tmp_path: Path) -> None:
     assert file.read_text() == "precious"
 
 
-@pytest.mark.parametrize(("text", "size"), [("2GB", 2e9), ("500 MB", 5e8), ("1.5e9", 1.5e9), ("64k", 64e3), ("1TiB", 1e12)])
+@pytest.mark.parametrize(("text", "size"), [("2GB", 2e9), ("500 MB", 5e8), ("1.5e9", 1.5e9), ("64k", 64e3), ("1TiB", 1e12), (2e16, 2e16)])
 def test_sizes_are_read_as_people_write_them(text: str, size: float) -> None:
     assert in_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "x", "2 XB", "-1GB", "1.2.3MB"])
+@pytest.mark.parametrize("text", ["", "x", "2 XB", "-1GB", "1.2.3MB", "0", "9e30"])
 def test_what_is_no_size_is_told(text: str) -> None:
     with pytest.raises(OptionError, match="is no size"):
         in_bytes(text)
+
+
+def test_sizes_are_told_in_the_unit_that_fits() -> None:
+    assert [in_words(count) for count in (12, 1_500, 2e6, 3.21e9, 4e12)] == ["0.0 KB", "1.5 KB", "2.0 MB", "3.2 GB", "4.0 TB"]
 
 
 def test_storages_are_those_of_the_index() -> None:

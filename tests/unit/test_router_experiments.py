@@ -29,6 +29,7 @@ def parts() -> tuple[Examples, Examples, Examples]:
     return made_up(600, 0), made_up(200, 1), made_up(300, 2)
 
 
+@pytest.mark.slow
 def test_pair_curves(parts: tuple[Examples, Examples, Examples]) -> None:
     train, _, test = parts
     curves = {curve.name: curve for curve in routing.pair_curves(train, test, (64, 128))}
@@ -45,6 +46,7 @@ def test_pair_curves(parts: tuple[Examples, Examples, Examples]) -> None:
         assert (curves["oracle"].means >= curve.means - 1e-12).all()
 
 
+@pytest.mark.slow
 def test_the_oracle_of_a_pair_spends_its_share_even_where_nothing_is_gained(parts: tuple[Examples, Examples, Examples]) -> None:
     train, _, test = parts
     flat = replace(test, values=np.repeat(test.values[:, :1], len(WIDTHS), axis=1))
@@ -133,6 +135,7 @@ def test_credit_is_against_the_fixed_width_of_the_same_mean(parts: tuple[Example
     assert found.credit == found.low == found.high == 0
 
 
+@pytest.mark.slow
 def test_leave_one_out(parts: tuple[Examples, Examples, Examples]) -> None:
     train, dev, test = parts
     models = routing.leave_one_out({"a": (train, dev), "b": (train, dev), "c": (train, dev)}, "c", ("paper", "scale-free"))

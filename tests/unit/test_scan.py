@@ -113,6 +113,7 @@ def test_sums_of_the_widest_rows_do_not_overflow() -> None:
 def test_a_cpu_gets_the_widest_shuffle_it_has() -> None:
     assert shuffle_of("x86_64-linux", "+avx2,+ssse3,-avx512bw") == ("llvm.x86.avx2.pshuf.b", 32)
     assert shuffle_of("x86_64-linux", "+avx512bw,+avx2")[1] == 64
+    assert shuffle_of("x86_64-linux", "+avx512bw,+avx2", 32)[1] == 32
     assert shuffle_of("aarch64-linux", "+neon") == ("llvm.aarch64.neon.tbl1.v16i8", 16)
     assert shuffle_of("aarch64-linux", "+avx2") == shuffle_of("x86_64-linux", "") == ("", 16)
 
@@ -126,6 +127,13 @@ def test_every_cpu_finds_the_same(cpu: str, tmp_path: str) -> None:
     wanted = [name[1:] for name in EVERY[cpu].split(",") if name.startswith("+")]
     if not all(get_host_cpu_features().get(name) for name in wanted):
         pytest.skip(f"this CPU has no {cpu}")
-    program = "import test_scan; test_scan.test_whatever_the_sample_says(100, 'any'); test_scan.test_lists_are_shifted()"
+    program = """
+import sys
+sys.path.append("..")
+import test_index_graph, test_scan
+test_scan.test_whatever_the_sample_says(100, "any")
+test_scan.test_lists_are_shifted()
+test_index_graph.test_a_walk_is_a_beam_search()
+"""
     environment = {**os.environ, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": EVERY[cpu], "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=os.path.dirname(__file__))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import OptionError
+from ..sizes import in_words
 from ..types import Storage
 from .add import add_documents, report, update, vectors_of
 from .options import AsJson, DatasetPath, Force, IndexPath, ModelEncoder, ModelPath
-from .output import emit, say, size
+from .output import emit, say
 
 if TYPE_CHECKING:
     from ..index import IndexFolder
@@ -31,14 +32,17 @@ def index(
     out: Annotated[Path, typer.Option("--out", metavar="INDEX", help="Index folder to write.")],
     encoder: ModelEncoder = None,
     storage: Annotated[
-        Storage, typer.Option("--storage", metavar="NAME", help="How to find candidates: auto (by size), flat, int8, pq4 or ivf.")
+        Storage, typer.Option("--storage", metavar="NAME", help="How to find candidates: auto, flat, int8, pq4, ivf, graph.")
     ] = "auto",
     keep: Annotated[
         int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")
     ] = None,
     bytes_per_document: Annotated[
         int | None,
-        typer.Option("--bytes-per-document", metavar="N", help="Bytes of pq4 and ivf codes: 16, 24, 32 or 48.  [default: start width / 2]"),
+        typer.Option("--bytes-per-document", metavar="N", help="Bytes of 4-bit codes: 16, 24, 32 or 48.  [default: start width / 2]"),
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="Memory that there is, such as 2GB: auto may take a graph.")
     ] = None,
     hybrid: Annotated[bool, typer.Option("--hybrid", help="Index the words of titles and texts, too.")] = False,
     force: Force = False,
@@ -54,7 +58,7 @@ def index(
     fitted = AdaWidth.load(model)
     source = of_dataset(dataset, vectors_of(fitted, dataset, encoder), width=fitted.width)
     with fitted.index(
-        source, out, storage=storage, keep=keep, bytes_per_document=bytes_per_document, hybrid=hybrid, force=force
+        source, out, storage=storage, keep=keep, bytes_per_document=bytes_per_document, memory=memory, hybrid=hybrid, force=force
     ) as made:  # fmt: skip
         facts = made.facts()
     if as_json:
@@ -62,7 +66,7 @@ def index(
         return
     codes = ", ".join(segment["storage"] for segment in facts["segments"])
     say(f"{facts['documents']:,} documents, {facts['width']} of {facts['encoder_width']} coordinates kept, candidates by {codes}")
-    say(f"written: {out} ({size(facts['bytes'])})")
+    say(f"written: {out} ({in_words(facts['bytes'])})")
 
 
 def remove(

@@ -40,12 +40,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         say("  ".join(cells).rstrip())
 
 
-def size(count: float) -> str:
-    """Bytes in words."""
-    unit, scale = next((pair for pair in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)) if count >= pair[1]), ("KB", 1e3))
-    return f"{count / scale:.1f} {unit}"
-
-
 def at_best(shortlist: Mapping[str, Any]) -> str:
     """What the candidates of a shortlist protocol allow, in a line."""
     recall = next(name for name in shortlist if name.startswith("R@"))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import OptionError
+from ..sizes import in_words
 from .options import AsJson
-from .output import emit, say, size, table
-
-UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+from .output import emit, say, table
 
 
 def add(app: typer.Typer) -> None:
@@ -69,6 +66,10 @@ def plan(
     keep: Annotated[
         int | None, typer.Option("--keep", metavar="N", min=1, help="Coordinates to store per document.  [default: all]")
     ] = None,
+    bytes_per_document: Annotated[
+        int | None,
+        typer.Option("--bytes-per-document", metavar="N", help="Bytes of 4-bit codes: 16, 24, 32 or 48.  [default: start width / 2]"),
+    ] = None,
     machine: Annotated[
         Path | None, typer.Option("--table", metavar="FILE", help="Table of a machine.  [default: what `bench` wrote, else a reference]")
     ] = None,
@@ -82,10 +83,11 @@ def plan(
     found = planned(
         documents,
         dimensions,
-        memory=None if memory is None else in_bytes(memory),
+        memory=memory,
         milliseconds=milliseconds,
         model=None if model is None else AdaWidth.load(model),
         keep=keep,
+        bytes_per_document=bytes_per_document,
         table=load(machine),
     )
     if as_json:
@@ -100,9 +102,9 @@ def show(result: Mapping[str, Any]) -> None:
     rows = [
         [
             f"{one['storage']}{' *' if one == result['choice'] else ''}",
-            size(one["memory_bytes"]),
+            in_words(one["memory_bytes"]),
             f"{one['bytes_per_document']:.0f}",
-            size(one["disk_bytes"]),
+            in_words(one["disk_bytes"]),
             f"{one['milliseconds']:.2f}",
             "yes" if one["fits"] else "no",
         ]
@@ -127,16 +129,3 @@ def show(result: Mapping[str, Any]) -> None:
     else:
         say(f"Times by the table of {result['table']['machine']}.")
     say("Memory is what the process holds. Rows stay on disk: first reads are slower until the system has them in its cache.")
-
-
-def in_bytes(text: str) -> float:
-    """From 2GB, 500 MB or 1.5e9."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
-    try:
-        return float(match[1]) * UNITS[match[2].upper()] if match else _refused(text)
-    except ValueError:
-        return _refused(text)
-
-
-def _refused(text: str) -> float:
-    raise OptionError(f"memory {text!r} is no size: give one like 2GB or 500MB")

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import need
+from ..sizes import in_words
 from .options import AsJson, DatasetPath, Force, ModelEncoder, SkipUnknown, encoder_for
-from .output import emit, say, size, table
+from .output import emit, say, table
 
 
 def add(app: typer.Typer) -> None:
@@ -137,5 +138,5 @@ def _planned(one: Mapping[str, Any]) -> list[str]:
         str(one["width"]),
         f"{low} to {high}",
         f"{one['bytes_per_document']:,}",
-        size(one["memory_bytes"]),
+        in_words(one["memory_bytes"]),
     ]

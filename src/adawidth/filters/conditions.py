@@ -12,9 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from ..errors import OptionError
+from ..types import Mask
 
 ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 DEEPEST = 20  # parentheses and NOTs in one another, and keys in a field
@@ -36,6 +40,10 @@ class Filter(ABC):
     @abstractmethod
     def matches(self, metadata: Mapping[str, Any]) -> bool:
         """Whether metadata meet it."""
+
+    @abstractmethod
+    def mask(self, met: Callable[[Leaf], Mask]) -> Mask:
+        """Which of many documents meet it, given which meet each condition on one field. (N,), or a single True or False for all"""
 
     @abstractmethod
     def fields(self) -> set[Field]:
@@ -61,6 +69,10 @@ class Joined(Filter):
     def matches(self, metadata: Mapping[str, Any]) -> bool:
         return (all if self.word == "AND" else any)(part.matches(metadata) for part in self.parts)
 
+    def mask(self, met: Callable[[Leaf], Mask]) -> Mask:
+        join = np.logical_and if self.word == "AND" else np.logical_or
+        return reduce(join, (part.mask(met) for part in self.parts)) if self.parts else np.array(True)
+
     def fields(self) -> set[Field]:
         return set[Field]().union(*(part.fields() for part in self.parts))
 
@@ -81,6 +93,9 @@ class Not(Filter):
     def matches(self, metadata: Mapping[str, Any]) -> bool:
         return not self.part.matches(metadata)
 
+    def mask(self, met: Callable[[Leaf], Mask]) -> Mask:
+        return ~self.part.mask(met)
+
     def fields(self) -> set[Field]:
         return self.part.fields()
 
@@ -93,6 +108,9 @@ class Leaf(Filter):
     """A condition on one field."""
 
     field: Field
+
+    def mask(self, met: Callable[[Leaf], Mask]) -> Mask:
+        return met(self)
 
     def fields(self) -> set[Field]:
         return {self.field}
@@ -182,6 +200,19 @@ def has(metadata: Mapping[str, Any], field: Field) -> bool:
 def there(field: Field) -> Condition:
     """The same as SQL."""
     return "json_type(metadata, ?) IS NOT NULL", [_path(field)]
+
+
+def held(field: Field) -> Condition:
+    """A field's value as JSON, NULL where there is none, as SQL."""
+    return "metadata -> ?", [_path(field)]
+
+
+def nested(field: Field, value: object) -> dict[str, object]:
+    """Metadata that hold this value in this field, and nothing else."""
+    for key in reversed(field):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
 
 
 def unknown(field: Field, known: Collection[str], place: str) -> OptionError:

@@ -27,6 +27,7 @@ from ..formats.documents import Source
 from ..formats.files import regular_checksum
 from ..progress import Advance, progress
 from ..rotation import Rotation
+from ..sizes import in_bytes
 from ..stages import Backend, RowStore, Written
 from ..stages.backend import check_width, listed, named
 from ..stages.energy import check_encoder, spread
@@ -49,22 +50,26 @@ ATTEMPTS = 10  # at opening, as a writer may replace segments in between
 
 @dataclass(frozen=True)
 class Finding:
-    """How candidates are found, as asked for: the storage, and the bytes of 4-bit codes (half of the start width, if not given)."""
+    """How candidates are found, as asked for: the storage, the bytes of 4-bit codes (half of the start width, if not given), and how
+    much memory there is, which may be enough for a graph."""
 
     storage: str = "auto"
     bytes_per_document: int | None = None
+    memory: str | float | None = None
 
     def __post_init__(self) -> None:
         """Refuses what no codes are."""
         size = self.bytes_per_document
         if self.storage not in STORAGES:
             raise OptionError(f"there is no storage {self.storage!r}; there are {', '.join(STORAGES)}")
+        if self.memory is not None and in_bytes(self.memory) and self.storage != "auto":
+            raise OptionError(f"memory {self.memory!r}: storage {self.storage!r} is already chosen: use auto, which chooses by memory")
         if size is None:
             return
         if not isinstance(size, int | np.integer) or isinstance(size, bool) or size not in BYTES:
             raise OptionError(f"bytes_per_document {size!r} is none of {', '.join(map(str, BYTES))}")
         if self.storage in ("flat", "int8"):
-            raise OptionError(f"bytes_per_document {size}: storage {self.storage!r} takes as many as it needs: use auto, pq4 or ivf")
+            raise OptionError(f"bytes_per_document {size}: storage {self.storage!r} takes as many as it needs: use auto, pq4, ivf or graph")
 
 
 class IndexFolder(RowStore):
@@ -134,7 +139,7 @@ class IndexFolder(RowStore):
         coded = 2 * start if min(target or width, width) >= 2 * start else start
         settings = IndexSettings(
             rotation.fingerprint, rotation.width, width, start, coded, finding.storage, widths, checksums, numbered,
-            int(finding.bytes_per_document or 0),
+            int(finding.bytes_per_document or 0), 0 if finding.memory is None else int(in_bytes(finding.memory)),
         )  # fmt: skip
         Manifest.create(folder, settings)
         return cls(folder)
@@ -303,6 +308,7 @@ class IndexFolder(RowStore):
             "coded": max((e.arrays["codes.turn"].shape[0] for e in segments if "codes.turn" in e.arrays), default=head.settings.coded),
             "storage": head.settings.storage,
             **({"bytes_per_document": size} if (size := head.settings.bytes_per_document) else {}),
+            **({"memory": memory} if (memory := head.settings.memory) else {}),
             "hybrid": head.words,
             "numbered": head.settings.numbered,
             "fingerprint": head.settings.fingerprint,

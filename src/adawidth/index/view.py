@@ -28,6 +28,7 @@ from ..rotation import Rotated
 from ..stages import RowBackend, Stage
 from ..stages.words import Lexicon
 from ..types import F32, I64, Mask, Rows, Widths
+from .columns import Columns
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
 from .store.manifest import Manifest
@@ -61,6 +62,7 @@ class View(RowBackend):
         self._allowed = self._masks(self.alive)
         self._count = int(self.alive.sum())
         self._filters: OrderedDict[Filter, tuple[list[Mask | None], int]] = OrderedDict()  # least recently used first
+        self._columns = Columns(manifest)
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
 
@@ -93,7 +95,7 @@ class View(RowBackend):
             self.manifest.check_documents(self.checked)
             self.checked = self.manifest.head.following
             self.manifest.check_fields(key.compared())
-            numbers, meets = self.manifest.matching(*key.sql()), np.zeros_like(self.alive)
+            numbers, meets = self._columns.matching(key), np.zeros_like(self.alive)
             for segment, first in zip(self.segments, self.firsts, strict=False):
                 meets[first + segment.rows_of(numbers)] = True
             self._filters[key] = (self._masks(self.alive & meets), int((self.alive & meets).sum()))
@@ -224,7 +226,7 @@ class View(RowBackend):
 
     def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
         """The k best documents by the codes, in any order, -1 where there are fewer. (Q, C)"""
-        found, scores, several = [], [], sum(min(k, count) for _, _, count in self._codes) > k
+        found, scores, several = [], [], len(self._codes) > 1 and sum(min(k, count) for _, _, count in self._codes) > k
         for (codes, width, count), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
             rows = codes.search(queries[:, :width], min(k, count), allowed)
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)

@@ -22,13 +22,11 @@ SHUFFLES = {  # by a CPU's feature: the intrinsic and how many bytes it takes, w
 BYTE, SHORT, INT, LONG = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 
 
-def shuffle_of(triple: str, features: str) -> tuple[str, int]:
-    """The intrinsic that a CPU has, and how many bytes it takes; no name and 16 where it has none."""
-    has = set(features.split(","))
-    return next(
-        (found for name, found in SHUFFLES.items() if f"+{name}" in has and (name == "neon") == triple.startswith(("aarch64", "arm64"))),
-        ("", 16),
-    )
+def shuffle_of(triple: str, features: str, most: int = TOGETHER) -> tuple[str, int]:
+    """The widest intrinsic of a CPU that takes at most so many bytes, and how many it takes; no name and 16 where there is none."""
+    has, arm = set(features.split(",")), triple.startswith(("aarch64", "arm64"))
+    fitting = (found for name, found in SHUFFLES.items() if f"+{name}" in has and (name == "neon") == arm and found[1] <= most)
+    return next(fitting, ("", 16))
 
 
 def _vector(kind: Any, lanes: int, values: Any) -> Any:
@@ -56,57 +54,65 @@ def _looked_up(builder: Any, name: str, lanes: int, address: Any, places: Any) -
     return builder.call(shuffle, [table, places])
 
 
-@intrinsic
-def sums(_: Any, codes: Any, tables: Any, count: Any, out: Any, least: Any) -> Any:
-    """Adds up what the codes of 64 rows look up; which of the sums are `least` or more, a bit each, the first row's lowest.
+def summing(together: int) -> Any:
+    """What adds up the lookups of so many rows whose codes lie side by side, 32 or 64."""
 
-    At the address `codes` are 64 bytes, one per row, for each of `count` bytes of a row, an even number; at `tables` two tables of 16
-    bytes for each, of numbers up to 127, for the low and the high four bits. The sums, below 2¹⁶, go to `out`.
-    """
+    @intrinsic
+    def sums(_: Any, codes: Any, tables: Any, count: Any, out: Any, least: Any) -> Any:
+        """Adds up what the codes of these rows look up; which of the sums are `least` or more, a bit each, the first row's lowest.
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        codes, tables, count, out, least = arguments
-        triple, _, features = context.codegen().magic_tuple()
-        name, lanes = shuffle_of(triple, features)
-        half, kind, pairs = lanes // 2, ir.VectorType(BYTE, lanes), ir.VectorType(SHORT, lanes // 2)
-        begins = range(0, TOGETHER, lanes)
-        totals = [[cgutils.alloca_once_value(builder, _vector(SHORT, half, 0)) for _ in range(2)] for _ in begins]  # type: ignore[no-untyped-call]
+        At the address `codes` is a byte per row for each of `count` bytes of a row, an even number; at `tables` two tables of 16
+        bytes for each, of numbers up to 127, for the low and the high four bits. The sums, below 2¹⁶, go to `out`.
+        """
 
-        def add(begin: int, part: list[Any], index: Any) -> None:
-            """One byte of each of so many rows: two lookups. Sums are kept for two rows at a time, and for the second of them alone."""
-            place = builder.add(builder.mul(index, LONG(TOGETHER)), LONG(begin))
-            both = builder.load(_at(builder, codes, place), typ=kind, align=1)
-            high = builder.bitcast(builder.lshr(builder.bitcast(both, pairs), _vector(SHORT, half, 4)), kind)
-            table = builder.add(tables, builder.mul(index, LONG(32)))
-            found = [
-                _looked_up(builder, name, lanes, builder.add(table, LONG(16 * place)), builder.and_(four, _vector(BYTE, lanes, 15)))
-                for place, four in enumerate((both, high))
-            ]
-            together = builder.bitcast(builder.add(*found), pairs)
-            for total, added in zip(part, (together, builder.lshr(together, _vector(SHORT, half, 8))), strict=True):
-                builder.store(builder.add(builder.load(total), added), total)
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            codes, tables, count, out, least = arguments
+            triple, _, features = context.codegen().magic_tuple()
+            name, lanes = shuffle_of(triple, features, together)
+            half, kind, pairs = lanes // 2, ir.VectorType(BYTE, lanes), ir.VectorType(SHORT, lanes // 2)
+            begins = range(0, together, lanes)
+            totals = [[cgutils.alloca_once_value(builder, _vector(SHORT, half, 0)) for _ in range(2)] for _ in begins]  # type: ignore[no-untyped-call]
 
-        with cgutils.for_range(builder, builder.udiv(count, LONG(UNROLLED))) as loop:
-            for turn in range(UNROLLED):
-                index = builder.add(builder.mul(loop.index, LONG(UNROLLED)), LONG(turn))
-                for begin, part in zip(begins, totals, strict=True):
-                    add(begin, part, index)
-        bits: Any = LONG(0)
-        bound = builder.insert_element(ir.Constant(ir.VectorType(SHORT, lanes), ir.Undefined), builder.trunc(least, SHORT), INT(0))
-        bound = builder.shuffle_vector(bound, bound, _vector(INT, lanes, 0))
-        for begin, part in zip(begins, totals, strict=True):
-            two, second = (builder.load(total) for total in part)
-            first = builder.sub(two, builder.shl(second, _vector(SHORT, half, 8)))
-            order = [place for i in range(half) for place in (i, half + i)]
-            found = builder.shuffle_vector(first, second, _vector(INT, lanes, order))
-            builder.store(found, _at(builder, out, LONG(2 * begin)), align=2)
-            reached = builder.bitcast(builder.icmp_unsigned(">=", found, bound), ir.IntType(lanes))
-            reached = reached if lanes == TOGETHER else builder.zext(reached, LONG)
-            bits = builder.or_(bits, builder.shl(reached, LONG(begin)))
-        return bits
+            def add(begin: int, part: list[Any], index: Any) -> None:
+                """One byte of each of so many rows: two lookups. Sums are kept for two rows at a time, and for the second of them alone."""
+                place = builder.add(builder.mul(index, LONG(together)), LONG(begin))
+                both = builder.load(_at(builder, codes, place), typ=kind, align=1)
+                high = builder.bitcast(builder.lshr(builder.bitcast(both, pairs), _vector(SHORT, half, 4)), kind)
+                table = builder.add(tables, builder.mul(index, LONG(32)))
+                found = [
+                    _looked_up(builder, name, lanes, builder.add(table, LONG(16 * place)), builder.and_(four, _vector(BYTE, lanes, 15)))
+                    for place, four in enumerate((both, high))
+                ]
+                two = builder.bitcast(builder.add(*found), pairs)
+                for total, added in zip(part, (two, builder.lshr(two, _vector(SHORT, half, 8))), strict=True):
+                    builder.store(builder.add(builder.load(total), added), total)
 
-    long = types.int64
-    return types.uint64(long, long, long, long, long), build
+            with cgutils.for_range(builder, builder.udiv(count, LONG(UNROLLED))) as loop:
+                for turn in range(UNROLLED):
+                    index = builder.add(builder.mul(loop.index, LONG(UNROLLED)), LONG(turn))
+                    for begin, part in zip(begins, totals, strict=True):
+                        add(begin, part, index)
+            bits: Any = LONG(0)
+            bound = builder.insert_element(ir.Constant(ir.VectorType(SHORT, lanes), ir.Undefined), builder.trunc(least, SHORT), INT(0))
+            bound = builder.shuffle_vector(bound, bound, _vector(INT, lanes, 0))
+            for begin, part in zip(begins, totals, strict=True):
+                two, second = (builder.load(total) for total in part)
+                first = builder.sub(two, builder.shl(second, _vector(SHORT, half, 8)))
+                order = [place for i in range(half) for place in (i, half + i)]
+                found = builder.shuffle_vector(first, second, _vector(INT, lanes, order))
+                builder.store(found, _at(builder, out, LONG(2 * begin)), align=2)
+                reached = builder.bitcast(builder.icmp_unsigned(">=", found, bound), ir.IntType(lanes))
+                reached = reached if lanes == 64 else builder.zext(reached, LONG)
+                bits = builder.or_(bits, builder.shl(reached, LONG(begin)))
+            return bits
+
+        long = types.int64
+        return types.uint64(long, long, long, long, long), build
+
+    return sums
+
+
+sums: Any = summing(TOGETHER)
 
 
 @intrinsic

@@ -82,7 +82,7 @@ def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tab
             block = firsts[which] + begin // TOGETHER
             if least - shift > MOST:
                 continue
-            bits: np.uint64 = sums(start + block * width * TOGETHER, worth, width, out, max(least - shift, 0))  # type: ignore[call-arg]
+            bits: np.uint64 = sums(start + block * width * TOGETHER, worth, width, out, max(least - shift, 0))
             if bits == 0:
                 continue
             if counts[which] - begin < TOGETHER:
@@ -90,7 +90,7 @@ def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tab
             if len(allowed):
                 bits &= allowed[block]
             while bits:
-                i: int = lowest(bits)
+                i: int = lowest(bits)  # type: ignore[call-arg]
                 bits &= bits - np.uint64(1)
                 keys[n] = (np.int64(scores[i]) + shift << 32) - (block * TOGETHER + i)
                 n += 1

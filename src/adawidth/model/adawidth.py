@@ -182,15 +182,17 @@ class AdaWidth:
         storage: Storage = "auto",
         keep: int | None = None,
         bytes_per_document: int | None = None,
+        memory: str | float | None = None,
         hybrid: bool = False,
         force: bool = False,
     ) -> Index:
         """The documents, rotated and ready to search: in memory or, with a `path`, in an index folder on disk.
 
         Documents of a dataset folder bring the titles, texts and metadata of its corpus.jsonl, unless you give others. On disk,
-        `keep` coordinates are stored (all by default), and `storage` says how candidates are found: where it is `pq4` or `ivf`,
-        by codes of `bytes_per_document` (16, 24, 32 or 48; half of the start width by default). `hybrid` also indexes the words of
-        titles and texts, which hybrid search needs (in memory, it does without).
+        `keep` coordinates are stored (all by default), and `storage` says how candidates are found: where it is `pq4`, `ivf`
+        or `graph`, by codes of `bytes_per_document` (16, 24, 32 or 48; half of the start width by default). `auto` takes a graph where
+        one pays and fits into the `memory` ("2GB") that it is told of. `hybrid` also indexes the words of titles and texts, which hybrid
+        search needs (in memory, it does without).
 
         >>> index = model.index(documents, "notes.index", titles=[f"note {i}" for i in range(200)])
         >>> index.search(documents[7], k=1)[0][0].title
@@ -203,13 +205,13 @@ class AdaWidth:
         described = titles is not None or texts is not None or metadata is not None
         source = given if isinstance(given, Source) else of_vectors(given, titles, texts, metadata) if described else of_loaded(given)
         if path is None:
-            if keep is not None or storage != "auto" or bytes_per_document is not None:
-                options = f"keep={keep!r}, storage={storage!r}, bytes_per_document={bytes_per_document!r}"
+            if keep is not None or storage != "auto" or bytes_per_document is not None or memory is not None:
+                options = f"keep={keep!r}, storage={storage!r}, bytes_per_document={bytes_per_document!r}, memory={memory!r}"
                 raise OptionError(f"{options}: an index in memory holds all coordinates as they are: give a path as well")
             store: Store = MemoryStore(self.rotation, numbered=without_ids)
             store.write(source)
             return Index(self, store)
-        finding = Finding(storage, bytes_per_document)
+        finding = Finding(storage, bytes_per_document, memory)
         model, kept = (self, None) if keep is None else (self._cut(keep), int(keep))
         targets = [policies.taper.target for policies in (model.policies, *(task.policies for task in model.tasks.values()))]
         with atomic_folder(path, INDEX, force=force) as folder:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..index.codes.graph import held_by_graph
+from ..index.codes.packed import even
+from ..kernels.graph import NEIGHBOURS
 from ..policies.base import LADDER
 
-STORAGES = ("flat", "int8", "pq4", "ivf")
+STORAGES = ("flat", "int8", "pq4", "ivf", "graph")
 ID = 8  # characters of an id, on average
 # of each document, in memory: its place in the tie-break order (int64), its length at the target width (float32), whether it is there
 KEPT = 8 + 4 + 1
@@ -19,11 +22,12 @@ ENTRY = 8 + 8 + 4 + 50
 class Shape:
     """One way to store documents."""
 
-    storage: str  # flat, int8, pq4 or ivf
+    storage: str  # flat, int8, pq4, ivf or graph
     encoder_width: int
     keep: int  # coordinates stored per document
     start: int  # width that codes find candidates for
     target: int  # width that searches read to
+    size: int | None = None  # bytes of 4-bit codes, as asked for
 
     @property
     def codes(self) -> float:
@@ -34,20 +38,28 @@ class Shape:
             case "int8":
                 return float(self.start)
             case "pq4":
-                return float(self._packed)
+                return float(self.packed)
+            case "graph":
+                return float(held_by_graph(self.packed))
             case _:
-                return float(self._packed + 8 + 4)  # faiss holds a row number with each code; and the row's list
+                return float(self.packed + 8 + 4)  # faiss holds a row number with each code; and the row's list
 
     @property
     def coded(self) -> int:
-        """Coordinates that the codes cover: twice the start width at two bits each, where searches read that far."""
-        wide = self.storage in ("pq4", "ivf") and min(self.target, self.keep) >= 2 * self.start
-        return 2 * self.start if wide else self.start
+        """Coordinates that the codes cover: twice the start width at two bits each, where searches read that far.
+
+        Bytes that are asked for may be filled in other ways, which only the documents tell: two bits each is the usual one.
+        """
+        if self.storage in ("flat", "int8"):
+            return self.start
+        if self.size:
+            return min(4 * self.size, self.keep)
+        return 2 * self.start if min(self.target, self.keep) >= 2 * self.start else self.start
 
     @property
-    def _packed(self) -> int:
-        """Bytes of 4-bit codes: one per coordinate, or one per two."""
-        return -(-self.start // 2)
+    def packed(self) -> int:
+        """Bytes of 4-bit codes: as many as are asked for, if documents are wide enough, else one per two coordinates."""
+        return min(self.size, -(-self.keep // 2)) if self.size else -(-self.start // 2)
 
     @property
     def memory(self) -> float:
@@ -59,4 +71,5 @@ class Shape:
         """Bytes per document of an index folder without titles, texts and metadata."""
         norms = 1 + sum(width < self.keep for width in LADDER)
         stored = self.codes - (8 if self.storage == "ivf" else 0)  # row numbers are not stored
+        stored -= NEIGHBOURS * even(self.packed) if self.storage == "graph" else 0  # nor are the codes of neighbours
         return 2.0 * self.keep + 4.0 * norms + stored + ENTRY + ID

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
+from ..index.folder import Finding
 from ..model import AdaWidth
 from ..policies.base import DEFAULT_QUALITY
 from ..policies.taper import Taper
+from ..sizes import in_bytes, in_words
 from .memory import STORAGES, Shape
 from .table import Table, load
 
-SMALL, LARGE = 20_000, 1_000_000  # documents at which `--storage auto` changes: flat, pq4, ivf
+SMALL, WALKED, LARGE = 20_000, 100_000, 1_000_000  # documents at which `--storage auto` changes: flat, pq4, graph if it fits, ivf
 MOST = 10**12  # documents
 WIDEST = 65_536  # dimensions
 START = 64
@@ -85,21 +87,24 @@ def plan(
     documents: float,
     dimensions: int | None = None,
     *,
-    memory: float | None = None,
+    memory: str | float | None = None,
     milliseconds: float | None = None,
     model: AdaWidth | None = None,
     keep: int | None = None,
+    bytes_per_document: int | None = None,
     table: Table | None = None,
 ) -> Plan:
-    """What an index needs: `memory` in bytes and `milliseconds` a query are what there is. Times are of one thread, by `table`.
+    """What an index needs: `memory` (2e9 or "2GB") and `milliseconds` a query are what there is. Times are of one thread, by `table`.
 
-    With a model, widths and quality are those of its card. Without a table, the one that `adawidth bench` stored, or a reference.
+    `keep` and `bytes_per_document` are those of `model.index`. With a model, widths and quality are those of its
+    card. Without a table, the one that `adawidth bench` stored, or a reference.
 
-    >>> found = plan(10e6, 1024, memory=2e9)
+    >>> found = plan(10e6, 1024, memory="2GB")
     >>> found.choice.storage, found.choice.memory_bytes < 2e9
     ('ivf', True)
     """
-    count, width = _checked(documents, dimensions, model, memory, milliseconds)
+    room = None if memory is None else in_bytes(memory)
+    count, width = _checked(documents, dimensions, model, milliseconds)
     table = load() if table is None else table
     start, target, mean_width = (min(START, width), width, min(MEAN_WIDTH, float(width))) if model is None else _widths(model)
     kept = width if keep is None else keep
@@ -107,20 +112,20 @@ def plan(
         raise OptionError(f"keep {kept} is not between the start width {start} and the encoder width {width}")
     options = []
     for storage in STORAGES:
-        shape = Shape(storage, width, kept, start, min(target, kept))
+        shape = Shape(storage, width, kept, start, min(target, kept), Finding(bytes_per_document=bytes_per_document).bytes_per_document)
         needed, spent = count * shape.memory, 1000 * table.search(shape, count, min(mean_width, float(kept)))
-        fits = (memory is None or needed <= memory) and (milliseconds is None or spent <= milliseconds)
+        fits = (room is None or needed <= room) and (milliseconds is None or spent <= milliseconds)
         read = min(mean_width, float(kept))
         options.append(
             Option(storage, start, kept, min(target, kept), read, needed, shape.memory, count * shape.disk, spent, fits)
         )  # fmt: skip
-    choice = _choice(options, count)
-    changes = _changes(options, count, target, width, memory, milliseconds, choice)
+    choice = _choice(options, count, room)
+    changes = _changes(options, count, target, width, room, milliseconds, choice)
     quality = None if model is None else _quality(model)
-    return Plan(count, width, memory, milliseconds, table, tuple(options), choice, quality, tuple(changes))
+    return Plan(count, width, room, milliseconds, table, tuple(options), choice, quality, tuple(changes))
 
 
-def _checked(documents: float, dimensions: int | None, model: AdaWidth | None, *budgets: float | None) -> tuple[int, int]:
+def _checked(documents: float, dimensions: int | None, model: AdaWidth | None, milliseconds: float | None) -> tuple[int, int]:
     if not 1 <= documents <= MOST:
         raise OptionError(f"{documents:g} documents are not between 1 and {MOST:g}")
     if model is not None and dimensions not in (None, model.width):
@@ -130,9 +135,8 @@ def _checked(documents: float, dimensions: int | None, model: AdaWidth | None, *
         raise OptionError("give the number of dimensions (--dimensions), or a model (--model)")
     if not 1 <= width <= WIDEST:
         raise OptionError(f"{width} dimensions are not between 1 and {WIDEST}")
-    for given, what in zip(budgets, ("memory", "milliseconds"), strict=True):
-        if given is not None and not given > 0:
-            raise OptionError(f"{what} {given:g} is not above 0")
+    if milliseconds is not None and not milliseconds > 0:
+        raise OptionError(f"milliseconds {milliseconds:g} is not above 0")
     return int(documents), width
 
 
@@ -158,10 +162,12 @@ def _quality(model: AdaWidth) -> dict[str, Any]:
     }
 
 
-def _choice(options: list[Option], documents: int) -> Option | None:
-    """What `--storage auto` takes where it fits, else the fastest that does."""
+def _choice(options: list[Option], documents: int, memory: float | None) -> Option | None:
+    """What `--storage auto` takes where it fits, else the fastest that does. A graph is for those who say that they have the memory."""
     usual = "flat" if documents <= SMALL else "pq4" if documents < LARGE else "ivf"
     fitting = [option for option in options if option.fits]
+    if documents >= WALKED and memory is not None and any(option.storage == "graph" for option in fitting):
+        usual = "graph"
     return next((option for option in fitting if option.storage == usual), min(fitting, key=lambda one: one.milliseconds, default=None))
 
 
@@ -191,9 +197,3 @@ def _changes(
         saved = documents * 2 * (width - target)
         changes.append(f"searches read {target} of {width} coordinates at most: --keep {target} saves {in_words(saved)} on disk")
     return changes
-
-
-def in_words(count: float) -> str:
-    """Bytes in words."""
-    unit, scale = next((pair for pair in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)) if count >= pair[1]), ("KB", 1e3))
-    return f"{count / scale:.1f} {unit}"

@@ -15,6 +15,7 @@ from typing import Any, Self
 from ..errors import ArtifactError
 from ..formats import atomic_file
 from ..formats.files import json_of, regular_bytes
+from ..index.codes.graph import SCANNED as AS_MANY
 from ..stages.loop import SHORTLIST
 from .memory import STORAGES, Shape
 
@@ -22,6 +23,7 @@ FORMAT, VERSION = "adawidth bench", 1
 LARGEST = 1_000_000  # bytes of such a file
 SLOWEST = 10.0  # seconds of any of these steps
 STARTS = (32, 64)
+WALKED = 2  # rows that a walk expands per candidate
 SHARE = 0.35  # of the lists, that an inverted file reads at a million documents (.344 in benchmarks/results/latency.json)
 
 
@@ -59,12 +61,22 @@ class Table:
         return self.call + self.scan(shape, documents) + rotation + candidates * (self.candidate + self.coordinate * mean_width)
 
     def scan(self, shape: Shape, documents: int) -> float:
-        """Seconds of a scan; an inverted file reads a share of the 4-bit codes, and finds the lists to read first."""
+        """Seconds of a scan; an inverted file reads a share of the 4-bit codes, and finds the lists to read first.
+
+        A walk takes as long as a scan of so many rows for each row that it expands.
+        """
         start = min(STARTS, key=lambda known: abs(known - shape.start))
-        if shape.storage != "ivf":
+        if shape.storage in ("flat", "int8"):
             return self.scans[shape.storage, start].at(documents)
-        lists, codes = self.scans["flat", start], self.scans["pq4", start]
-        return codes.at(SHARE * documents) + lists.at(documents**0.5)
+        wide = min(STARTS, key=lambda known: abs(known - 2 * shape.packed))  # codes of as many bytes
+        codes, longer = self.scans["pq4", wide], 2 * shape.packed / wide
+        match shape.storage:
+            case "pq4":
+                return longer * codes.at(documents)
+            case "graph":
+                return longer * codes.at(min(documents, WALKED * min(SHORTLIST, documents) * AS_MANY))
+            case _:
+                return longer * codes.at(SHARE * documents) + self.scans["flat", start].at(documents**0.5)
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
@@ -96,7 +108,7 @@ class Table:
 
 
 NUMBERS = ("candidate", "coordinate", "product", "call")
-SCANNED = tuple(storage for storage in STORAGES if storage != "ivf")
+SCANNED = tuple(storage for storage in STORAGES if storage not in ("ivf", "graph"))
 
 
 def _seconds(value: Any) -> float:

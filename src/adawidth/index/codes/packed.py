@@ -10,9 +10,14 @@ from ...types import U8, U64, Mask
 ALL = np.empty(0, np.uint64)  # no filter
 
 
+def even(size: int) -> int:
+    """Bytes of a row as the scan reads them: an even number."""
+    return -(-size // UNROLLED) * UNROLLED
+
+
 def packed(codes: U8) -> U8:
     """Codes of an even number of bytes, 64 rows side by side; zeros behind the last. (N, bytes) -> (blocks, bytes, 64)"""
-    blocks, width = -(-len(codes) // TOGETHER), -(-codes.shape[1] // UNROLLED) * UNROLLED
+    blocks, width = -(-len(codes) // TOGETHER), even(codes.shape[1])
     out = np.zeros((blocks, width, TOGETHER), np.uint8)
     whole = len(codes) // TOGETHER
     out[:whole, : codes.shape[1]] = codes[: whole * TOGETHER].reshape(whole, TOGETHER, codes.shape[1]).swapaxes(1, 2)

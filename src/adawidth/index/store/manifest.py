@@ -69,6 +69,7 @@ class IndexSettings:
     model: Mapping[str, int]  # checksum of each file of the copied model
     numbered: bool = False  # whether documents came without ids, and their ids are numbers
     bytes_per_document: int = 0  # of 4-bit codes, as asked for; 0: half of `start`; before version 5 always
+    memory: int = 0  # bytes that a graph may take, if storage is auto; 0: no graph is wanted
 
     def __post_init__(self) -> None:
         """Refuses settings that no index has: a manifest may come from anywhere."""
@@ -79,6 +80,8 @@ class IndexSettings:
             raise ValueError("coded")
         if type(self.bytes_per_document) is not int or self.bytes_per_document not in (0, *BYTES):
             raise ValueError("bytes_per_document")
+        if type(self.memory) is not int or self.memory < 0:
+            raise ValueError("memory")
         if list(self.ladder) != sorted(set(self.ladder)) or self.ladder[0] < 1 or self.ladder[-1] != self.width:
             raise ValueError("ladder")
         if not isinstance(self.fingerprint, str) or not isinstance(self.model, dict) or "config.json" not in self.model:

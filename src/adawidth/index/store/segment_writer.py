@@ -77,9 +77,10 @@ class SegmentWriter:
                 scratch.write(unit(part[:, :width]).data)
             scratch.flush()
             block = np.memmap(scratch, np.float32, "r", shape=(count, width))
-            built = codes.build(block, storage, seed, bits)
+            built = codes.build(block, storage, seed, bits, self._settings.memory)
             if storage == "auto":
-                limits = f"flat (exact) up to {codes.SMALL}, then pq4, and from {codes.LARGE} on ivf where its lists pay"
+                graph = f", from {codes.WALKED} on graph where memory suffices" if self._settings.memory else ""
+                limits = f"flat (exact) up to {codes.SMALL}, then pq4{graph}, and from {codes.LARGE} on ivf where its lists pay"
                 log.info("storage %s for %d documents: %s", built.storage, count, limits)
             for name, array in built.arrays().items():
                 self._write(f"codes.{name}", array)
