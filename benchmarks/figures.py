@@ -148,6 +148,27 @@ def growth() -> None:
     save(figure, "growth")
 
 
+def sizes() -> None:
+    """What 100 candidates hold of the exact top 10, and what an index loses of nDCG@10, against the bytes of codes: a line a pair."""
+    pairs = read("codes")["bytes"]
+    figure, (held, lost) = plt.subplots(1, 2, figsize=(WIDE, 5.4))
+    colours = dict(zip(sorted({name.split("/")[0] for name in pairs}), ("#4c86c6", "#3aa39b", "#e45756", "#b279a2"), strict=False))
+    for name, cell in pairs.items():
+        bytes_of = [size for size in cell if size != "exact"]
+        collection, encoder = name.split("/")
+        look = {"color": colours[collection], "ls": "-" if encoder == "minilm" else ":", "lw": 2.5, "marker": "o", "ms": 6}
+        shares = [cell[size]["shapes"][cell[size]["chosen"]]["100"] for size in bytes_of]
+        held.plot([int(size) for size in bytes_of], shares, label=f"{collection}, {encoder}", **look)
+        lost.plot([int(size) for size in bytes_of], [cell[size]["nDCG@10"] - cell["exact"] for size in bytes_of], **look)
+    for axis, title in ((held, "of the top 10, in 100"), (lost, "nDCG@10 less exact")):
+        axis.set_xticks([16, 24, 32, 48])
+        axis.set_title(title)
+    lost.axhline(0, color=INK, lw=1.5, ls=DASHED)
+    figure.supxlabel("bytes of codes a document", y=0.31, fontsize=15)
+    below(figure, held, columns=2, room=0.29)
+    save(figure, "bytes")
+
+
 def shards() -> None:
     """Milliseconds of a query over many shards, simulated."""
     rows = read("shards")["rows"]
@@ -200,5 +221,5 @@ def save(figure: plt.Figure, name: str) -> None:
 
 
 if __name__ == "__main__":
-    for draw in (curves, policies, few_labels, growth, shards):
+    for draw in (curves, policies, few_labels, growth, sizes, shards):
         draw()

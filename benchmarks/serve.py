@@ -66,6 +66,11 @@ class Served:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return round(int(status.partition("VmRSS:")[2].split()[0]) / 1e3, 1)
 
+    def busy(self) -> float:
+        """Seconds of processor time so far."""
+        used = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+
     def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(how)
         self.process.wait(60)
@@ -128,8 +133,10 @@ def steady(home: Path, folder: Path, queries: np.ndarray, seconds: float, minute
 
 
 def rates(home: Path, folder: Path, queries: np.ndarray, seconds: float) -> dict[str, Any]:
-    """In turns of a few seconds each; ratios are medians over turns of the same moment."""
+    """In turns of a few seconds each; ratios are medians over turns of the same moment. Other work on the machine changes rates, but hardly
+    the processor time of a request."""
     served = Served(folder)
+    taken: dict[str, list[float]] = {name: [] for name in ("nothing", "ids", "search")}  # seconds of processor time per request
     each = max(1.0, seconds / 12)
     turns: dict[str, list[float]] = {name: [] for name in ("nothing", "ids", "search", "batch", "in_process", "in_process_single")}
     try:
@@ -138,7 +145,10 @@ def rates(home: Path, folder: Path, queries: np.ndarray, seconds: float) -> dict
                 loaded(home, queries, served.port, {kind: 4}, 1.0)  # once, so that everything is loaded
             for _ in range(TURNS):
                 for kind in ("nothing", "ids", "search"):
-                    turns[kind].append(loaded(home, queries, served.port, {kind: CONNECTIONS}, each)[kind]["per_second"])
+                    before = served.busy()
+                    found = loaded(home, queries, served.port, {kind: CONNECTIONS}, each)[kind]
+                    turns[kind].append(found["per_second"])
+                    taken[kind].append((served.busy() - before) / found["requests"])
                 turns["batch"].append(BATCH * loaded(home, queries, served.port, {"batch": CONNECTIONS}, each)["batch"]["per_second"])
                 turns["in_process"].append(in_process(index, queries, BATCH, each))
                 turns["in_process_single"].append(in_process(index, queries, 1, each))
@@ -150,7 +160,8 @@ def rates(home: Path, folder: Path, queries: np.ndarray, seconds: float) -> dict
         for name, one, other in (("ids_over_nothing", "ids", "nothing"), ("search_over_nothing", "search", "nothing"),
                                  ("batch_over_in_process", "batch", "in_process"), ("ids_over_single", "ids", "in_process_single"))
     }  # fmt: skip
-    return {"turns": TURNS, "seconds_each": each, "queries_per_second": median, **ratio}
+    cpu = {name: round(1e6 * statistics.median(found)) for name, found in taken.items()}
+    return {"turns": TURNS, "seconds_each": each, "queries_per_second": median, **ratio, "processor_us": cpu}
 
 
 def in_process(index: Index, queries: np.ndarray, size: int, seconds: float) -> float:

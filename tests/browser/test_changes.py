@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,46 @@ def test_a_document_is_removed_by_its_id_after_a_question(page: Page) -> None:
     page.click("#confirm-yes")
     expect(status).to_contain_text("Removed spoon")
     assert "spoon" not in found(page)
+
+
+def test_metadata_are_kept_and_filtered_by(page: Page) -> None:
+    from playwright.sync_api import expect
+
+    page.fill("#add-metadata", '{"kind": "pan", "size": 28, "round": true}')
+    add(page, "pan", "Pan", "A pan fries eggs on the stove.")
+    expect(page.locator("#add-metadata")).to_have_value("")
+    expect(page.locator("#filter-hint")).to_contain_text(re.compile("kind.*round.*size"))
+    page.fill("#filter", "kind = 'pan' AND size > 20")
+    search_for(page, "fry eggs on the stove")
+    assert found(page) == ["pan"]
+    page.fill("#filter", "size > 28")
+    page.keyboard.press("Enter")
+    page.get_by_text("No document meets the filter.").first.wait_for()
+    page.fill("#filter", "")
+    search_for(page, "fry eggs on the stove")
+    remove_first(page, "pan")
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [('{"kind": pan}', "no JSON"), ('["pan"]', "this is a list"), ("28", "this is a number"), ("null", "this is null")],
+)
+def test_metadata_that_are_no_object_are_refused(page: Page, given: str, named: str) -> None:
+    from playwright.sync_api import expect
+
+    page.fill("#add-metadata", given)
+    page.fill("#add-id", "pot")
+    page.fill("#add-text", "A pot boils soup.")
+    page.click("#add button[type=submit]")
+    expect(page.locator("#documents-status")).to_contain_text(named)
+    expect(page.locator("#documents-status")).to_contain_text("The document was not added.")
+    expect(page.locator("#add-metadata")).to_be_focused()
+    expect(page.locator("#add-metadata")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#add-text")).to_have_value("A pot boils soup.")
+    page.fill("#add-metadata", "{}")
+    page.click("#add button[type=submit]")
+    page.locator("#documents-status button").wait_for()
+    expect(page.locator("#add-metadata")).not_to_have_attribute("aria-invalid", "true")
 
 
 def test_thumbs_write_labels(answered: Page, docstrings: Index) -> None:

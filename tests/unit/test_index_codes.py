@@ -8,7 +8,7 @@ import pytest
 from adawidth.data import unit
 from adawidth.errors import AdaWidthError, ArtifactError, DataError, OptionError
 from adawidth.index import codes
-from adawidth.index.codes import Codes, build
+from adawidth.index.codes import Codes, build, flat
 
 WAYS = {  # storage and bits a coordinate
     "flat": ("flat", 4),
@@ -57,8 +57,14 @@ def share(wanted: np.ndarray, found: np.ndarray) -> float:
     return float(np.mean([np.isin(a, b).mean() for a, b in zip(wanted, found, strict=True)]))
 
 
-def test_flat_is_exact(built: dict[str, Codes], block: np.ndarray, queries: np.ndarray) -> None:
-    np.testing.assert_array_equal(built["flat"].search(queries, 50), nearest(queries, block, 50))
+@pytest.mark.parametrize("most", [0, flat.SCORES], ids=["row by row", "as a whole"])
+@pytest.mark.parametrize("k", [1, 50, 100_000])
+def test_flat_is_exact(
+    built: dict[str, Codes], block: np.ndarray, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch, most: int, k: int
+) -> None:
+    monkeypatch.setattr(flat, "SCORES", most)
+    k = min(k, len(block))
+    np.testing.assert_array_equal(np.sort(built["flat"].search(queries, k)), np.sort(nearest(queries, block, k)))
 
 
 @pytest.mark.parametrize(("way", "least"), [("int8", 1.0), ("pq4", 0.99), ("ivf", 0.99), ("pq4 of pairs", 0.99), ("ivf of pairs", 0.99)])

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..data import Document, Documents
-from ..types import I64, Id, Rows
+from ..types import I64, Id
 from .store.manifest import Manifest
 from .store.segment import Segment
-
-FEW = 20  # if fewer than one row in so many is outside of the largest segment, these are inserted into its order
 
 
 class StoredDocuments(Documents):
@@ -35,38 +33,20 @@ class StoredDocuments(Documents):
 
     @cached_property
     def tie_rank(self) -> I64:
-        """The tie-break order, by ids, descending: merged from the orders of the segments."""
+        """The tie-break order, by ids, descending: those of the other segments are inserted into the order of the largest."""
         rank = np.empty(self.firsts[-1], np.int64)
         if not self.segments:
             return rank
         large, *rest = sorted(range(len(self.segments)), key=lambda place: len(self.segments[place]), reverse=True)
-        others = [row for place in rest for row in self._descending(place).tolist()]
-        if FEW * len(others) > len(rank):  # Python's sort merges runs that are sorted
-            rows = sorted([*self._descending(large).tolist(), *others], key=self._text, reverse=True)
-            rank[rows] = np.arange(len(rows))
-            return rank
-        step, places = len(others) + 1, rank[self.firsts[large] : self.firsts[large + 1]]
-        np.multiply(self.segments[large].arrays["places"], step, out=places, dtype=np.int64)
-        places += step  # leaves numbers free before each, for the others
-        low, order = 0, self._descending(large) if others else places[:0]
-        for place, row in enumerate(sorted(others, key=self._text, reverse=True)):
-            low = bisect_left(order, True, lo=low, key=partial(self._before, row))
-            rank[row] = low * step + place + 1
+        rows = np.concatenate([np.empty(0, np.int64), *(self.segments[place].order() + self.firsts[place] for place in rest)])
+        names = [name for place in rest for name in self.segments[place].descending()]
+        low = np.concatenate([np.empty(0, np.int64), *(self.segments[place].inserted(self.segments[large]) for place in rest)])
+        order = sorted(range(len(names)), key=names.__getitem__, reverse=True)  # Python's sort merges runs that are sorted
+        step = len(rows) + 1  # leaves numbers free before each of the largest segment, for the others
+        np.multiply(self.segments[large].arrays["places"], step, out=rank[self.firsts[large] : self.firsts[large + 1]], dtype=np.int64)
+        rank[self.firsts[large] : self.firsts[large + 1]] += step
+        rank[rows[order]] = low[order] * step + np.arange(1, step)
         return rank
-
-    def _text(self, row: int) -> str:
-        return str(self.ids[row])
-
-    def _before(self, row: int, other: int) -> bool:
-        """Whether a row's id comes before another's, descending."""
-        return self._text(row) > self._text(other)
-
-    def _descending(self, place: int) -> Rows:
-        """The rows of a segment in the order of their ids, descending."""
-        places = self.segments[place].arrays["places"]
-        order = np.empty(len(places), np.int64)
-        order[places] = np.arange(len(places)) + self.firsts[place]
-        return order
 
 
 class Ids(Sequence[Id]):

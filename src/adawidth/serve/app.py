@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.responses import FileResponse
+from starlette.types import ASGIApp
 
 from .. import __version__
 from ..model import Index
@@ -23,7 +24,7 @@ PAGE = Path(__file__).parent / "page"
 FRONT = "index.html"
 
 
-def create_app(opened: Index, settings: Settings | None = None, reopen: Callable[[], Index] | None = None) -> FastAPI:
+def create_app(opened: Index, settings: Settings | None = None, reopen: Callable[[], Index] | None = None) -> ASGIApp:
     """The app that serves an open index. `reopen` opens it again, where another one may be put in its place."""
     settings = Settings() if settings is None else settings
     service = Service(opened, settings, reopen)
@@ -39,15 +40,13 @@ def create_app(opened: Index, settings: Settings | None = None, reopen: Callable
 
     app = FastAPI(title="AdaWidth", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
-    app.router.routes.append(search.direct(service))
     for part in (search, vectors, documents, embeddings, feedback, index, operations):
         app.include_router(part.router)
     for file in sorted(PAGE.iterdir()):
         app.add_api_route(f"/{file.name if file.name != FRONT else ''}", _file(file.name), include_in_schema=False)
     problems.install(app)
-    app.add_middleware(Guard, settings=settings, metrics=service.stats.metrics)
     app.openapi = lambda: described(app, opened.model.width, settings.key is not None)  # type: ignore[method-assign]
-    return app
+    return Guard(search.Direct(app, service), settings, service.stats.metrics)
 
 
 def _file(name: str) -> Callable[[], Awaitable[FileResponse]]:

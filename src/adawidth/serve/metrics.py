@@ -24,6 +24,7 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
+        self._children: dict[tuple[Any, tuple[str, ...]], Any] = {}
 
         def made(kind: Any, name: str, what: str, labels: tuple[str, ...] = (), **more: Any) -> Any:
             return kind(f"adawidth_{name}", what, labels, registry=registry, **more)
@@ -52,7 +53,7 @@ class Metrics:
 
     def searched(self, hits: Hits, policy: str, budget: float | None) -> None:
         """Counts the queries of one scan."""
-        self._queries.labels(policy).inc(len(hits))
+        self._labelled(self._queries, policy).inc(len(hits))
         self._batches.observe(len(hits))
         for width in hits.widths.tolist():
             self._widths.observe(width)
@@ -66,12 +67,19 @@ class Metrics:
     def staged(self, seconds: Mapping[str, float]) -> None:
         """Counts stages."""
         for stage, spent in seconds.items():
-            self._stages.labels(stage).observe(spent)
+            self._labelled(self._stages, stage).observe(spent)
 
     def requested(self, path: str, status: int, seconds: float) -> None:
         """Counts a request."""
-        self._requests.labels(path, str(status)).inc()
-        self._took.labels(path).observe(seconds)
+        self._labelled(self._requests, path, str(status)).inc()
+        self._labelled(self._took, path).observe(seconds)
+
+    def _labelled(self, metric: Any, *labels: str) -> Any:
+        """What `metric.labels` gives, which takes longer than to count."""
+        key = (metric, labels)
+        if key not in self._children:
+            self._children[key] = metric.labels(*labels)
+        return self._children[key]
 
     def exposed(self, index: Index) -> tuple[bytes, str]:
         """What a scrape gets, and its media type."""

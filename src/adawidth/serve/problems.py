@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -73,6 +74,9 @@ class Problem(Exception):
         self.headers: dict[str, str] = {}
 
 
+EXPECTED = (Problem, AdaWidthError, RequestValidationError)  # whatever else comes up is a fault of the service
+
+
 def body_of(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The members of a problem."""
     status, title = TITLES[code]
@@ -97,24 +101,11 @@ def code_of(error: AdaWidthError) -> str:
 def install(app: FastAPI) -> None:
     """Every error of the app becomes a problem."""
 
-    @app.exception_handler(Problem)
-    async def _problem(request: Request, error: Problem) -> Response:
-        detail = _without_path(request, error.detail)
-        return response(error.code, detail, _openai(request, detail, error.code) | error.more, error.headers)
+    async def handled(request: Request, error: Exception) -> Response:
+        return answer_to(error, request.url.path, request.app.state.service.index.path)
 
-    @app.exception_handler(AdaWidthError)
-    async def _known(request: Request, error: AdaWidthError) -> Response:
-        code = code_of(error)
-        if TITLES[code][0] >= 500:
-            log.error("%s", error, extra={"code": code})
-        detail = _without_path(request, str(error))
-        return response(code, detail, _openai(request, detail, code))
-
-    @app.exception_handler(RequestValidationError)
-    async def _invalid(request: Request, error: RequestValidationError) -> Response:
-        found = [{"where": ".".join(map(str, one["loc"])), "what": one["msg"]} for one in error.errors()[:20]]
-        first = f"{found[0]['where']}: {found[0]['what']}" if found else "the request does not fit its schema"
-        return response("invalid_request", first, _openai(request, first, "invalid_request") | {"errors": found})
+    for kind in (*EXPECTED, Exception):
+        app.add_exception_handler(kind, handled)
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
@@ -122,15 +113,28 @@ def install(app: FastAPI) -> None:
         headers = {"Allow": _methods(request)} if code == "method_not_allowed" else error.headers
         return response(code, str(error.detail), None, headers)
 
-    @app.exception_handler(Exception)
-    async def _unknown(request: Request, error: Exception) -> Response:
-        return response("internal_error", "the service's log says what went wrong")
+
+def answer_to(error: Exception, asked: str, index: Path | None) -> Response:
+    """What a request of this path is answered with where an error came up. `index` is never told: where it lies is nobody's business."""
+    if isinstance(error, RequestValidationError):
+        found = [{"where": ".".join(map(str, one["loc"])), "what": one["msg"]} for one in error.errors()[:20]]
+        first = f"{found[0]['where']}: {found[0]['what']}" if found else "the request does not fit its schema"
+        return response("invalid_request", first, _openai(asked, first, "invalid_request") | {"errors": found})
+    if isinstance(error, Problem):
+        detail = _without_path(index, error.detail)
+        return response(error.code, detail, _openai(asked, detail, error.code) | error.more, error.headers)
+    if isinstance(error, AdaWidthError):
+        code = code_of(error)
+        if TITLES[code][0] >= 500:
+            log.error("%s", error, extra={"code": code})
+        detail = _without_path(index, str(error))
+        return response(code, detail, _openai(asked, detail, code))
+    return response("internal_error", "the service's log says what went wrong")
 
 
-def _without_path(request: Request, detail: str) -> str:
-    """What went wrong, with the index by its name alone: where it lies is nobody's business."""
-    path = request.app.state.service.index.path
-    return detail if path is None else detail.replace(str(path), path.name).replace(str(path.resolve()), path.name)
+def _without_path(index: Path | None, detail: str) -> str:
+    """What went wrong, with the index by its name alone."""
+    return detail if index is None else detail.replace(str(index), index.name).replace(str(index.resolve()), index.name)
 
 
 def _methods(request: Request) -> str:
@@ -139,9 +143,9 @@ def _methods(request: Request) -> str:
     return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", None) or ()}))
 
 
-def _openai(request: Request, detail: str, code: str) -> dict[str, Any]:
+def _openai(asked: str, detail: str, code: str) -> dict[str, Any]:
     """What clients of OpenAI's API look for in an error."""
-    if request.url.path != "/v1/embeddings":
+    if asked != "/v1/embeddings":
         return {}
     kind = "invalid_request_error" if TITLES[code][0] < 500 else "server_error"
     return {"error": {"message": detail, "type": kind, "param": None, "code": code}}

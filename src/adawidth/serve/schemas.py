@@ -54,8 +54,8 @@ class SearchRequest(Asked):
     filter: StrictStr | dict[str, Any] | None = Field(None, examples=["lang = 'en' AND year >= 2020"])
     offset: FromZero = 0
     min_score: float | None = None
-    fields: list[Literal["title", "text", "metadata"]] = Field(
-        ["title", "text", "metadata"], description="What to tell of each document besides id and score."
+    fields: tuple[Literal["title", "text", "metadata"], ...] = Field(
+        ("title", "text", "metadata"), description="What to tell of each document besides id and score."
     )
     hybrid: bool = Field(False, description="Fuse the answer with that of BM25 over titles and texts; needs text.")
     explain: bool = Field(False, description="Tell how each query was answered; slower.")

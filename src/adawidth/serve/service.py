@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -19,8 +20,8 @@ import numpy as np
 from ..errors import AdaWidthError, ArtifactError, BusyError
 from ..model import Index
 from ..types import F32
-from .answers import Renderer
-from .batching import Batcher
+from .answers import Renderer, members
+from .batching import Batcher, Pace
 from .feedback import Feedback
 from .planner import Planner
 from .problems import Problem
@@ -50,9 +51,9 @@ class Options:
 
 
 class Searched(NamedTuple):
-    """Answers to one request."""
+    """Answers to one request: one per query, as members of a JSON object, and the seconds it took."""
 
-    results: list[dict[str, Any]]
+    results: list[bytes]
     seconds: dict[str, float]
 
 
@@ -81,7 +82,8 @@ class Service:
         self._encoding = threading.Lock()
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="write")
         self._reading = ThreadPoolExecutor(4, thread_name_prefix="read")
-        self._searches: Batcher[Part, Searched] = Batcher("search", self._answer, settings.threads, settings.largest_batch)
+        self._pace = Pace()
+        self._searches: Batcher[Part, Searched] = Batcher("search", self._answer, settings.threads, settings.largest_batch, self._expected)
         self._texts: Batcher[Sequence[str], F32] = Batcher("encode", self._encode, 1, settings.largest_batch)
 
     async def encode(self, texts: Sequence[str], role: str) -> tuple[F32, float]:
@@ -92,10 +94,7 @@ class Service:
     async def search(self, vectors: F32, names: Sequence[str] | None, options: Options, explain: bool, encoded: float = 0.0) -> Searched:
         """Answers to queries; those of several requests with the same options are found by one scan."""
         part = Part(vectors, time.perf_counter(), encoded, names)
-        found = await (self.read(self._explain, part, options) if explain else self._searches.ask(options, part))
-        for place, result in enumerate(found.results):
-            result["query"] = place if names is None else names[place]
-        return found
+        return await (self.read(self._explain, part, options) if explain else self._searches.ask(options, part))
 
     @property
     def encoder_names(self) -> list[str]:
@@ -171,6 +170,13 @@ class Service:
         self.stats.metrics.staged({"encode": time.perf_counter() - began})
         return np.split(np.asarray(vectors, np.float32), np.cumsum([len(part) for part in parts])[:-1])
 
+    def _expected(self, options: Hashable, part: Part) -> float:
+        """Seconds that queries will take; of other engines, and of filters, which may have to be looked up, nobody knows."""
+        assert isinstance(options, Options)
+        if self.index.path is None or options.where is not None:
+            return math.inf
+        return len(part.vectors) * self._pace.of(self.index.store.view, options)
+
     def _answer(self, options: Hashable, parts: Sequence[Part]) -> Sequence[Searched | Exception]:
         """Answers to several requests, by one scan; where that fails, by one scan each, so that an error is its own request's alone."""
         assert isinstance(options, Options)
@@ -180,11 +186,12 @@ class Service:
             return [error] if len(parts) == 1 else [self._answer(options, [part])[0] for part in parts]
 
     def _scan(self, options: Options, parts: Sequence[Part]) -> list[Searched]:
-        began, asked = time.perf_counter(), options.to_dict()
+        began, asked, view = time.perf_counter(), options.to_dict(), self.index.store.view
         vectors = parts[0].vectors if len(parts) == 1 else np.concatenate([part.vectors for part in parts])
         hits = self.index.search(vectors, **asked, **_words(asked, parts))
         spent = time.perf_counter() - began
         results, answers = self._renderer.rendered(hits, options.fields), []
+        self._pace.note(view, options, (time.perf_counter() - began) / max(1, len(vectors)))
         before: list[tuple[float, float]] = []
         for part in parts:
             first, waited = len(before), began - part.since
@@ -198,7 +205,9 @@ class Service:
         began, asked = time.perf_counter(), options.to_dict()
         hits, trace = explained(self.index, part.vectors, **asked, **_words(asked, [part]))
         waited, spent = began - part.since, time.perf_counter() - began
-        results = [{**one, "explain": trace.to_json(place)} for place, one in enumerate(self._renderer.rendered(hits, options.fields))]
+        encoding = {"encode": part.encoded}
+        ways = [members({"explain": one | {"seconds": one["seconds"] | encoding}}) for one in map(trace.to_json, range(len(hits)))]
+        results = [b"%b,%b" % one for one in zip(self._renderer.rendered(hits, options.fields), ways, strict=True)]
         self.stats.searched(hits, asked, [(part.encoded, waited)] * len(hits), {"search": spent, **trace.seconds()}, trace)
         return Searched(results, {"wait": waited, "search": spent})
 

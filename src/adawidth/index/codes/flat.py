@@ -1,4 +1,4 @@
-"""The block itself, as float32; faiss scans it row by row."""
+"""The block itself, as float32. A small one is scored as a whole, by one matrix product; a large one is scanned by faiss, row by row."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from ...threads import openmp
 from ...types import F32, Array, Mask, Rows
 from .base import Block, Codes, checked, selector
 
+SCORES = 4_000_000  # at most this many are held at a time
+
 
 class Flat(Codes):
     """The block itself."""
 
     storage = "flat"
+    _block: F32 | None = None  # where it is kept as it is
 
     def __init__(self, block: Block) -> None:
         self._index = faiss.IndexFlatIP(block.shape[1])
         self._index.add(np.ascontiguousarray(block))
+        if block.size:
+            self._block = faiss.rev_swig_ptr(self._index.get_xb(), block.size).reshape(block.shape)  # faiss' own memory
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Flat:
@@ -50,12 +55,16 @@ class Flat(Codes):
             for q, query in enumerate(queries):
                 there = rows[q] >= 0
                 total = np.zeros(np.count_nonzero(there), np.float32)
-                inner_products(self._index.reconstruct_batch(rows[q, there]), query, total)  # equal rows get equal scores
+                wanted = rows[q, there]
+                taken = self._index.reconstruct_batch(wanted) if self._block is None else self._block[wanted]
+                inner_products(taken, query, total)  # equal rows get equal scores
                 found[q, there] = total
         return found
 
     def _search(self, queries: F32, k: int) -> Rows:
-        return np.asarray(self._index.search(queries, k)[1])
+        if self._block is None or k > len(self) or len(queries) * len(self) > SCORES:
+            return np.asarray(self._index.search(queries, k)[1])
+        return np.asarray(np.argpartition(queries @ self._block.T, len(self) - k, axis=1)[:, len(self) - k :])
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
         with_filter = faiss.SearchParameters(sel=self._kept(selector, allowed))

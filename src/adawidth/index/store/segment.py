@@ -16,13 +16,15 @@ when they are first read. Nothing in a file is trusted: names, types, offsets an
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import re
 import stat
 import zlib
+from bisect import bisect_left
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -49,6 +51,8 @@ LAYOUT = {  # kind and dimensions of the arrays that every segment has
     "total": ("<f8", 1),
 }
 WORDS = "words."
+FEW = 65_536  # ids that are kept in memory, in their order
+RARE = 20  # if not even one id in so many is another segment's, these are looked up one by one
 NOT_FINITE = 0x7C00  # bits of a float16 that are set in NaN and infinite values alone
 LEAST, MOST = 1e-8, 1e13  # one over the length of float16 numbers, which is never taken for less than 1e-12
 NAME = re.compile(r"[0-9a-f]{32}\.segment")
@@ -70,7 +74,7 @@ class Place:
     @property
     def size(self) -> int:
         """In bytes."""
-        return int(np.prod(self.shape, dtype=object)) * np.dtype(self.kind).itemsize
+        return math.prod(self.shape) * np.dtype(self.kind).itemsize
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,8 @@ class Segment:
         self.entry = entry
         self.path = folder / entry.name
         self._data = _mapped(self.path, entry, whole=not rows_only)
+        self._descending: list[str] | None = None
+        self._inserted: tuple[str, I64] = ("", np.empty(0, np.int64))
         self._check_layout()
         if rows_only:
             return
@@ -171,6 +177,46 @@ class Segment:
         """The ids of all documents, in row order."""
         data, ends = self.arrays["names"].tobytes(), self.arrays["ends"].tolist()
         return [data[begin:end].decode(errors="replace") for begin, end in zip([0, *ends], ends, strict=False)]
+
+    def order(self) -> Rows:
+        """The rows in the order of their ids, descending. (N,)"""
+        places, order = self.arrays["places"], np.empty(len(self), np.int64)
+        order[places] = np.arange(len(places))
+        return order
+
+    def descending(self) -> list[str]:
+        """The ids in their order, descending; kept of small segments, since every commit beside them needs it again."""
+        if self._descending is not None:
+            return self._descending
+        ids = self.ids()
+        names = [ids[row] for row in self.order().tolist()]
+        if len(self) <= FEW:
+            self._descending = names
+        return names
+
+    def inserted(self, large: Segment) -> I64:
+        """How many ids of a larger segment are no smaller than each id, for the ids in their order, descending. Kept. (N,)"""
+        name, places = self._inserted
+        if name != large.entry.name:
+            places = self._looked_up(large) if RARE * len(self) <= len(large) else self._merged(large)
+            self._inserted = (large.entry.name, places)
+        return places
+
+    def _looked_up(self, large: Segment) -> I64:
+        order, found, low = large.order(), [], 0
+        for own in self.descending():
+            low = bisect_left(order, True, lo=low, key=partial(large._is_below, own))
+            found.append(low)
+        return np.array(found, np.int64)
+
+    def _is_below(self, name: str, row: int) -> bool:
+        return self.id_of(row) < name
+
+    def _merged(self, large: Segment) -> I64:
+        names = [*large.descending(), *self.descending()]
+        order = np.array(sorted(range(len(names)), key=names.__getitem__, reverse=True))  # Python's sort merges runs that are sorted
+        theirs = order < len(large)
+        return np.cumsum(theirs, dtype=np.int64)[~theirs]
 
     def rows_of(self, numbers: I64) -> Rows:
         """The rows of those of these documents, by their numbers, that are in this segment."""

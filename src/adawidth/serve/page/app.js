@@ -6,7 +6,7 @@ import { byId, count } from "./dom.js";
 import { setUpLive } from "./live.js";
 import { setUpModel } from "./model.js";
 import { setUpPlanner } from "./planner.js";
-import { ask, askAgain, setUpSearch } from "./search.js";
+import { ask, askAgain, setUpSearch, showFilter } from "./search.js";
 
 takeKey();
 byId("key-form").addEventListener("submit", (event) => {
@@ -27,7 +27,7 @@ async function start() {
   byId("key-form").hidden = true;
   byId("problem").hidden = true;
   introduce(facts);
-  setUpDocuments(facts, { ask, askAgain });
+  setUpDocuments(facts, { ask, askAgain, showFilter });
   setUpPlanner();
   setUpLive();
   const told = (words) => {

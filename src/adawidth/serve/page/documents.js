@@ -7,7 +7,7 @@ import { named } from "./results.js";
 let facts;
 let search;
 
-/** Wires both forms. `search` has `ask` and `askAgain`. */
+/** Wires both forms. `search` has `ask`, `askAgain` and `showFilter`. */
 export function setUpDocuments(served, searching) {
   facts = served;
   search = searching;
@@ -35,13 +35,22 @@ async function add() {
   const id = byId("add-id").value.trim();
   const given = byId("add-text").value.trim();
   const title = byId("add-name").value.trim();
-  const document = { title, ...(id ? { id } : {}), ...(facts.text ? { text: given } : { vector: numbersIn(given) }) };
+  const { metadata, trouble } = objectIn(byId("add-metadata").value);
+  byId("add-metadata").setAttribute("aria-invalid", String(trouble !== undefined));
+  if (trouble) {
+    say(`The document was not added. ${trouble}`);
+    byId("add-metadata").focus();
+    return;
+  }
+  const document = { title, metadata, ...(id ? { id } : {}), ...(facts.text ? { text: given } : { vector: numbersIn(given) }) };
   try {
     const done = await post("/v1/documents", { documents: [document] });
     facts.documents = done.documents;
     const found = facts.text ? { text: `${title} ${given}`.trim() } : { vector: document.vector, name: title || id || "what was added" };
     const find = h("button", { type: "button", click: () => look(found) }, "Find it");
     say(done.replaced ? `Replaced ${id}.` : `Added ${title || id || "it"}: ${count(done.documents)} documents now.`, find);
+    facts.fields = [...new Set([...facts.fields, ...Object.keys(metadata)])].sort();
+    search.showFilter();
     byId("add").reset();
     byId("remove-id").value = id;
   } catch (error) {
@@ -53,6 +62,20 @@ async function look(query) {
   await search.ask(query);
   byId("query").focus();
   byId("search-section").scrollIntoView();
+}
+
+/** The metadata that were written, or what is wrong with them. */
+function objectIn(words) {
+  if (!words.trim()) return { metadata: {} };
+  let found;
+  try {
+    found = JSON.parse(words);
+  } catch (error) {
+    return { trouble: `The metadata are no JSON: ${error.message}` };
+  }
+  if (found !== null && typeof found === "object" && !Array.isArray(found)) return { metadata: found };
+  const kind = found === null ? "null" : Array.isArray(found) ? "a list" : `a ${typeof found}`;
+  return { trouble: `The metadata must be a JSON object, with names and values in braces: this is ${kind}.` };
 }
 
 const numbersIn = (words) => words.replace(/[[\]]/g, " ").split(/[\s,;]+/).filter(Boolean).map(Number);

@@ -126,17 +126,23 @@ function fail(error) {
 
 /** Filter, task and words, where this index has metadata, query maps and words; each acts at once. */
 function setUpNarrow() {
-  const shownIf = { filter: facts.fields.length > 0, task: facts.tasks.length > 0, hybrid: facts.hybrid && facts.text };
-  for (const [name, useful] of Object.entries(shownIf)) {
-    byId(`${name}-field`).hidden = !useful;
-    byId(name).addEventListener("change", askAgain);
-  }
+  const shownIf = { task: facts.tasks.length > 0, hybrid: facts.hybrid && facts.text };
+  for (const [name, useful] of Object.entries(shownIf)) byId(`${name}-field`).hidden = !useful;
+  for (const name of ["filter", "task", "hybrid"]) byId(name).addEventListener("change", askAgain);
   byId("narrow").hidden = !Object.values(shownIf).some(Boolean);
   byId("filter").maxLength = facts.limits.filter;
-  byId("filter-hint").replaceChildren("Such as ", h("code", null, `${facts.fields[0]} = 'x'`), `. Fields: ${facts.fields.slice(0, FIELDS).join(", ")}${facts.fields.length > FIELDS ? ", …" : ""}.`);
+  showFilter();
   const tasks = facts.tasks.length ? [...facts.tasks, "none"] : [];
   const usual = tasks.includes("default") ? "default" : "none";
   byId("task").replaceChildren(...tasks.map((name) => h("option", { value: name, selected: name === usual }, name)));
+}
+
+/** Shows the filter, once documents have metadata. */
+export function showFilter() {
+  if (!facts.fields.length) return;
+  const listed = facts.fields.slice(0, FIELDS).join(", ") + (facts.fields.length > FIELDS ? ", …" : "");
+  byId("filter-hint").replaceChildren("Such as ", h("code", null, `${facts.fields[0]} = 'x'`), `. Fields: ${listed}.`);
+  byId("filter-field").hidden = byId("narrow").hidden = false;
 }
 
 function setUpBudget() {

@@ -7,15 +7,16 @@ import json
 from fastapi import APIRouter, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from pydantic_core import to_json
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...data import as_queries
 from ...types import F32
-from ..problems import Problem
+from ..answers import members
+from ..problems import EXPECTED, Problem, answer_to
 from ..schemas import SearchRequest, SearchResponse
 from ..service import Options, Service
-from .shared import Serving, answer, at_most, numbers, problems
+from .shared import JSON, Serving, at_most, numbers, problems
 
 router = APIRouter(tags=["search"])
 
@@ -28,6 +29,47 @@ EXPLAINED = 32  # queries of a request
 @router.post(PATH, response_model=SearchResponse, responses=problems("invalid_request", "too_large"))
 async def search(asked: SearchRequest, service: Serving) -> Response:
     """The best documents for each query."""
+    return Response(await _found(asked, service), media_type=JSON)
+
+
+class Direct:
+    """The app, with a way for searches that leaves out FastAPI's own, which costs as much as a search itself."""
+
+    path = PATH
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != PATH or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        scope["route"] = self  # for the guard, which counts requests by it
+        try:
+            found = await _found(_asked(scope, await receive()), self._service)  # the whole body, as the guard passes it on
+        except Exception as error:
+            await answer_to(error, PATH, self._service.index.path)(scope, receive, send)
+            if not isinstance(error, EXPECTED):
+                raise
+        else:
+            head = [(b"content-type", JSON.encode()), (b"content-length", str(len(found)).encode())]
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+            await send({"type": "http.response.body", "body": found})
+
+
+def _asked(scope: Scope, body: Message) -> SearchRequest:
+    sent = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    if sent != JSON.encode() and sent.partition(b";")[0].strip().lower() != JSON.encode():
+        raise Problem("invalid_request", f"the body must be JSON: send the header Content-Type: {JSON}")
+    try:
+        return SearchRequest.model_validate_json(body.get("body", b""))
+    except ValidationError as error:
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_context=False)]) from None
+
+
+async def _found(asked: SearchRequest, service: Service) -> bytes:
+    """The answer, as JSON."""
     texts = [asked.text] if isinstance(asked.text, str) else asked.text
     _check(asked, texts, service)
     spent: dict[str, float] = {}
@@ -38,35 +80,9 @@ async def search(asked: SearchRequest, service: Serving) -> Response:
     queries = _rows(vectors, service.index.model.width)
     at_most("the number of queries", len(queries), EXPLAINED if asked.explain else service.settings.largest_batch)
     found = await service.search(queries, texts, _options(asked), asked.explain, spent.get("encode", 0.0))
-    for result in found.results if asked.explain else ():
-        result["explain"]["seconds"] |= {"encode": spent.get("encode", 0.0)}
-    return answer({"results": found.results, "seconds": spent | found.seconds})
-
-
-class Direct:
-    """`search` as an ASGI app, without the way that FastAPI takes to an endpoint, which costs more than the endpoint itself."""
-
-    path = PATH
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = self  # for the guard, which counts requests by it
-        sent = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-        if sent.partition(b";")[0].strip().lower() != b"application/json":
-            raise Problem("invalid_request", "the body must be JSON: send the header Content-Type: application/json")
-        body = await receive()  # the whole of it, as the guard passes it on
-        try:
-            asked = SearchRequest.model_validate_json(body.get("body", b""))
-        except ValidationError as error:
-            raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_context=False)]) from None
-        await (await search(asked, self._service))(scope, receive, send)
-
-
-def direct(service: Service) -> Route:
-    """The route of `Direct`, for before FastAPI's own; that one is for OpenAPI."""
-    return Route(PATH, Direct(service), methods=["POST"], include_in_schema=False)
+    names = map(to_json, range(len(found.results)) if texts is None else texts)
+    results = b",".join([b'{"query":%b,%b}' % one for one in zip(names, found.results, strict=True)])
+    return b'{"results":[%b],%b}' % (results, members({"seconds": spent | found.seconds}))
 
 
 def _rows(vectors: F32, width: int) -> F32:

@@ -19,12 +19,13 @@ async def _service(request: Request) -> Service:  # a function that is not async
     return found
 
 
+JSON = "application/json"
 Serving = Annotated[Service, Depends(_service)]
 
 
 def answer(content: Any) -> Response:
     """Plain values as JSON."""
-    return Response(to_json(content), media_type="application/json")
+    return Response(to_json(content), media_type=JSON)
 
 
 def problems(*codes: str) -> dict[int | str, dict[str, Any]]:
