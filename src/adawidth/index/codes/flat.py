@@ -62,9 +62,10 @@ class Flat(Codes):
         return found
 
     def _search(self, queries: F32, k: int) -> Rows:
-        if self._block is None or k > len(self) or len(queries) * len(self) > SCORES:
+        rest = -1 if self._block is None else self._block.shape[0] - k
+        if self._block is None or rest < 0 or len(queries) * self._block.shape[0] > SCORES:
             return np.asarray(self._index.search(queries, k)[1])
-        return np.asarray(np.argpartition(queries @ self._block.T, len(self) - k, axis=1)[:, len(self) - k :])
+        return np.asarray(np.argpartition(queries @ self._block.T, rest, axis=1)[:, rest:])
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
         with_filter = faiss.SearchParameters(sel=self._kept(selector, allowed))
