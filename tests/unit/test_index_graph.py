@@ -24,8 +24,11 @@ N, M = 12_000, 32
 
 
 @njit
-def filled(query, points, room, tables):  # type: ignore[no-untyped-def]
-    return scan.fill(query, points, room, tables)
+def filled(query, matrix, points, room, tables):  # type: ignore[no-untyped-def]
+    """The tables that a walk makes of a query, rounded as there."""
+    turned = np.empty(len(matrix), np.float32)
+    scan.turn(query, matrix, turned)
+    scan.fill(turned, points, room, tables)
 
 
 def block_of(seed: int, count: int) -> np.ndarray:
@@ -53,7 +56,7 @@ def scored(made: Graph, query: np.ndarray) -> np.ndarray:
     arrays = made.arrays()
     levels = arrays["levels"]
     tables, room = np.empty((-(-arrays["codes"].shape[1] // 2) * 2, 2, 16), np.uint8), np.empty((M, 16), np.float32)
-    filled(np.ascontiguousarray(arrays["turn"] @ query), np.ascontiguousarray(levels[:, :, None]), room, tables)
+    filled(query, arrays["turn"], np.ascontiguousarray(levels[:, :, None]), room, tables)
     every, held = np.arange(arrays["codes"].shape[1]), arrays["codes"]
     return np.asarray((tables[every, 0, held & 15].astype(int) + tables[every, 1, held >> 4]).sum(axis=1))
 
