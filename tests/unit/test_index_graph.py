@@ -136,6 +136,7 @@ def test_small_segments_are_scanned(built: Graph, monkeypatch: pytest.MonkeyPatc
         ("neighbours", np.zeros((N, NEIGHBOURS - 1), np.int32), "expected 'neighbours'"),
         ("entries", np.array([-1], np.int32), "entries run from -1 to -1"),
         ("entries", np.array([], np.int32), "0 entries"),
+        ("entries", np.array([3, 5, 5], np.int32), "entries do not ascend"),
         ("effort", np.array([2**62]), "an effort of"),
         ("effort", np.array([0]), "an effort of 0 percent"),
     ],

@@ -71,6 +71,8 @@ class Graph(FourBit):
         for name, rows, least in (("neighbours", neighbours, -1), ("entries", entries, 0)):
             if rows.size and not least <= rows.min() <= rows.max() < count:
                 raise ArtifactError(f"codes: {name} run from {rows.min()} to {rows.max()}, there are {count} rows: build the index again")
+        if (np.diff(entries) <= 0).any():  # a row would be found twice
+            raise ArtifactError("codes: entries do not ascend: build the index again")
         if not 100 <= effort[0] <= MARGIN * EFFORTS[-1] or bool(count) != bool(len(entries)):
             what = f"an effort of {effort[0]} percent and {len(entries)} entries"
             raise ArtifactError(f"codes: a graph of {count} rows with {what}: build the index again")
