@@ -212,6 +212,21 @@ def test_lists_are_scanned_in_part(built: dict[str, Codes]) -> None:
     assert 1 <= stored["probes"][0] < len(stored["centres"])
 
 
+@pytest.mark.parametrize("way", ["ivf", "ivf of pairs"])
+@pytest.mark.parametrize("restricted", [False, True])
+def test_lists_that_are_scanned_whole_give_the_best_by_the_codes(
+    built: dict[str, Codes], queries: np.ndarray, way: str, restricted: bool
+) -> None:
+    """All lists against all scores: the tables of a query have seven bits, so rows near the last may differ."""
+    stored = built[way].arrays()
+    whole = Codes.of("ivf", {**stored, "probes": np.array([len(stored["centres"])])})
+    allowed = np.arange(N) % 3 > 0 if restricted else np.ones(N, np.bool_)
+    scores = np.where(allowed, whole.scores(queries, np.tile(np.arange(N), (len(queries), 1))), -np.inf)
+    found = whole.search(queries, 100, allowed if restricted else None)
+    assert share(np.argsort(-scores, axis=1)[:, :80], found) > 0.995
+    assert all(len(set(rows)) == 100 and allowed[rows].all() for rows in found.tolist())
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_threads_change_nothing(built: dict[str, Codes], queries: np.ndarray, way: str) -> None:
     alone = built[way].search(queries, 50)

@@ -54,7 +54,7 @@ def test_codes_of_any_bits_are_read_as_they_were_written(bits: int) -> None:
     assert all(i in row for i, row in enumerate(found))
 
 
-@pytest.mark.parametrize(("storage", "beside"), [("pq4", 0), ("ivf", 12), ("graph", None)])
+@pytest.mark.parametrize(("storage", "beside"), [("pq4", 0), ("ivf", 8), ("graph", None)])
 @pytest.mark.parametrize("size", BYTES)
 def test_codes_take_the_bytes_that_are_asked_for(tmp_path: Path, storage: str, beside: int | None, size: int) -> None:
     index = empty(tmp_path / "i", start=16, storage=storage, bytes_per_document=size)

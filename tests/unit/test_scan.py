@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from adawidth.index.codes.packed import ALL, bits_of, packed
-from adawidth.kernels import scan
+from adawidth.kernels import scan, select
 from adawidth.kernels.lookup import shuffle_of
 
 EVERY = {"avx512": "+ssse3,+avx2,+avx512f,+avx512bw", "avx2": "+ssse3,+avx2", "ssse3": "+ssse3", "none": "-ssse3"}
@@ -26,6 +26,11 @@ def best(packed, counts, firsts, shifts, allowed, tables, found):  # type: ignor
 @njit
 def filled(query, points, room, tables):  # type: ignore[no-untyped-def]
     return scan.fill(query, points, room, tables)
+
+
+@njit
+def fronted(numbers, k):  # type: ignore[no-untyped-def]
+    return select.front(numbers, len(numbers), k)
 
 
 def summed(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
@@ -49,6 +54,16 @@ def found(codes: np.ndarray, tables: np.ndarray, k: int, allowed: np.ndarray = A
 def best_of(scores: np.ndarray, k: int) -> list[int]:
     """The best rows, of equal ones the first."""
     return sorted(np.lexsort((np.arange(len(scores)), -scores))[:k].tolist())
+
+
+@given(st.data(), st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), min_size=1, unique=True))
+@settings(max_examples=100, deadline=None)
+def test_the_largest_numbers_are_selected(data: st.DataObject, numbers: list[int]) -> None:
+    """Also where the difference of two of them overflows."""
+    k, held = data.draw(st.integers(1, len(numbers))), np.array(numbers)
+    least, largest = fronted(held, k), sorted(numbers)[-k:]
+    assert sorted(held[:k].tolist()) == largest
+    assert [number for number in numbers if number >= least] == [number for number in numbers if number >= largest[0]]
 
 
 @given(st.integers(0, 9), st.integers(1, 300), st.sampled_from([2, 8, 32]), st.integers(1, 320))

@@ -5,21 +5,21 @@ worth, in seven bits; a row's score is a sum of lookups. What is among the k bes
 reaches a bound, which a sample of the blocks gives first and the rows found so far raise.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
 from ..types import F32, I64, U8, U64
 from .lookup import TOGETHER, lowest, sums
 from .options import ENTRY, INNER, NONE, ONE
-from .select import front
+from .select import front, reached_by
 
 LARGEST = 127.0  # in a table: two of them are added in a byte
 MOST = 65_535.0  # a sum
-SAMPLED: Any = np.int64(48)  # one block in so many gives the first bound
-FEW = 8  # blocks; a smaller sample tells nothing
+SAMPLED = 48  # one block in so many gives the first bound …
+FEW = 8  # … or more, so that there are so many; a smaller sample tells nothing …
+OFTEN = 4  # … and one in fewer than so many takes too long
 MANY = 8  # rows per row wanted; else a sample saves nothing
+ROOM = 64 * TOGETHER  # keys held beyond twice those wanted: the best of them are selected when it is full
 SURE = 3.0  # standard deviations by which the sample's bound is lower than what it estimates
 
 
@@ -100,24 +100,25 @@ def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tab
 
 
 @njit(**INNER)
-def bound(sample: I64, n: int, share: float, k: int) -> int:
-    """A score that more than k of all rows almost surely reach, from the keys of a share of them."""
-    wanted = k * share
-    rank = int(np.ceil(wanted + SURE * np.sqrt(wanted))) + 1
-    return (front(sample, n, rank) + 0xFFFFFFFF) >> 32 if rank < n else 0
+def bound(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, step: int, k: int, keys: I64) -> int:
+    """A score that more than k of all rows almost surely reach, from every `step`-th block; 0 where these are too few."""
+    wanted = k / step
+    rank = np.int64(np.ceil(wanted + SURE * np.sqrt(wanted))) + 1
+    keys = keys[: 2 * rank + 4 * TOGETHER]
+    n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, step, rank, keys)
+    return (reached_by(keys[:n], rank) + 0xFFFFFFFF) >> 32 if rank < n else 0
 
 
 @njit(**INNER)
 def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> int:
     """The places of the best rows of these lists, in any order, -1 where there are fewer; how many there are. Into (k,)"""
-    k, blocks = len(found), 0
+    k, blocks = len(found), NONE
     for count in counts:
         blocks += (count + TOGETHER - 1) // TOGETHER
-    least, sampled = NONE, blocks // SAMPLED
-    keys = np.empty(max(2 * k, sampled * TOGETHER) + 4 * TOGETHER, np.int64)
-    if sampled >= FEW and k * MANY <= blocks * TOGETHER:
-        n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, SAMPLED, len(keys), keys)
-        least = bound(keys, n, 1.0 / SAMPLED, k)
+    least, step = NONE, min(blocks // FEW, SAMPLED)
+    keys = np.empty(2 * k + ROOM, np.int64)
+    if step >= OFTEN and k * MANY <= blocks * TOGETHER:
+        least = bound(packed, counts, firsts, shifts, allowed, tables, step, k, keys)
     n = collect(packed, counts, firsts, shifts, allowed, tables, least, ONE, k, keys)
     if n < k and least > 0:  # the sample was misleading
         n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, ONE, k, keys)

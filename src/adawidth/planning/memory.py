@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..index.codes.graph import held_by_graph
+from ..index.codes.ivf import NUMBERED
 from ..index.codes.packed import even
 from ..kernels.graph import NEIGHBOURS
 from ..policies.base import LADDER
@@ -13,7 +14,7 @@ STORAGES = ("flat", "int8", "pq4", "ivf", "graph")
 ID = 8  # characters of an id, on average
 # of each document, in memory: its place in the tie-break order (int64), its length at the target width (float32), whether it is there
 KEPT = 8 + 4 + 1
-GROWN = 16  # bytes of an inverted file beyond its codes and row numbers: faiss' lists grow by doubling (benchmarks/results/resident.json)
+PADDED = 4  # of an inverted file besides, as every list has whole blocks of rows (benchmarks/results/resident.json)
 # of each document, on disk beside its row and its codes: number, end of its id and place (segment), and the manifest's entry
 ENTRY = 8 + 8 + 4 + 50
 
@@ -42,7 +43,7 @@ class Shape:
             case "graph":
                 return float(held_by_graph(self.packed))
             case _:
-                return float(self.packed + 8 + 4)  # faiss holds a row number with each code; and the row's list
+                return float(self.packed + NUMBERED)
 
     @property
     def coded(self) -> int:
@@ -64,12 +65,12 @@ class Shape:
     @property
     def memory(self) -> float:
         """Bytes per document that a searching process holds. Rows stay in their file: the system keeps what was read in its cache."""
-        return self.codes + KEPT + (GROWN if self.storage == "ivf" else 0)
+        return self.codes + KEPT + (PADDED if self.storage == "ivf" else 0)
 
     @property
     def disk(self) -> float:
         """Bytes per document of an index folder without titles, texts and metadata."""
         norms = 1 + sum(width < self.keep for width in LADDER)
-        stored = self.codes - (8 if self.storage == "ivf" else 0)  # row numbers are not stored
+        stored = self.codes - (4 if self.storage == "ivf" else 0)  # row numbers are not stored
         stored -= NEIGHBOURS * even(self.packed) if self.storage == "graph" else 0  # nor are the codes of neighbours
         return 2.0 * self.keep + 4.0 * norms + stored + ENTRY + ID

@@ -7,9 +7,7 @@ so that the same number of levels suits all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import faiss
 import numpy as np
 
 from ...errors import ArtifactError
@@ -54,13 +52,6 @@ def tables(queries: F32, points: F32) -> F32:
     return np.asarray(np.einsum("qcd,cpd->qcp", queries.reshape(len(queries), len(points), -1), points))
 
 
-def with_centroids(plain: Any, points: F32) -> Any:
-    """A faiss index with a product quantiser, given these centroids."""
-    faiss.copy_array_to_vector(np.ascontiguousarray(points).ravel(), plain.pq.centroids)
-    plain.is_trained = True
-    return plain
-
-
 def checked_levels(arrays: Mapping[str, Array], width: int) -> F32:
     """The stored levels: sixteen per coordinate, four if two coordinates share a code, two if four do."""
     levels = checked(arrays, "levels", np.float32, (width, None))
@@ -82,7 +73,7 @@ def fitted_levels(rows: F32, bits: int) -> F32:
             cuts = np.concatenate([[0], np.searchsorted(column, 0.5 * (level[1:] + level[:-1])), [len(column)]])
             held = np.diff(cuts)
             level = np.where(held > 0, np.diff(sums[cuts]) / np.maximum(held, 1), level)
-        levels[j] = level if level[-1] > level[0] else level[0] + np.linspace(-1e-3, 1e-3, count)  # faiss wants levels to differ
+        levels[j] = level if level[-1] > level[0] else level[0] + np.linspace(-1e-3, 1e-3, count)  # they must ascend
     return np.asarray(levels, np.float32)
 
 

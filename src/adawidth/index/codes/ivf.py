@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 import faiss
 import numpy as np
 
 from ...data import BLOCK
 from ...errors import ArtifactError
-from ...kernels import quantise
-from ...types import F32, I32, I64, U8, Array, Mask, Rows
-from .base import SAMPLE, Block, Codes, checked, sample, selector
-from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, tables, turned_rows, with_centroids
+from ...kernels import lists, quantise
+from ...kernels.lookup import TOGETHER
+from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
+from .base import SAMPLE, Block, Codes, checked, sample
+from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, tables, turned_rows
 from .fourbit import FEW
+from .packed import ALL, bits_of, packed
 
 LIST_SAMPLE = 64  # rows per list that the centroids are learned from
 # nprobe is chosen on documents as queries: the smallest at which enough of their nearest neighbours are found, times a margin.
@@ -27,8 +30,7 @@ KEPT = 0.98  # share to find of those that all lists give
 MARGIN = 2.0  # queries lie further from documents than documents do
 MET = 4  # rows scanned per row wanted, at least
 FINER = 1.1  # step of the search for nprobe
-AT_ONCE = 64  # lists copied at a time
-ONE, MANY = 11, 13  # faiss' `implem`: the fastest for a single query, and for a batch
+NUMBERED = 4 + 4  # bytes of a row beside its code: which row it is, and its list
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,20 +67,25 @@ class Stored:
 
 
 class Lists(Codes):
-    """An inverted file. One index scans for single queries, one for batches; both share the lists."""
+    """An inverted file. A list's codes lie together, from a block of 64 on, as the scan reads them."""
 
     storage = "ivf"
     wide = True
+    threaded = False
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
-        self._points = points(stored.levels)
-        self._nearest = faiss.IndexFlatIP(stored.centres.shape[1])  # outlives the scanners
-        self._nearest.add(stored.centres)
-        self._one = _filled(_scanner(stored, self._nearest, ONE), stored, self._nearest)
-        self._many = _scanner(stored, self._nearest, MANY)
-        self._many.replace_invlists(self._one.invlists, False)
-        self._many.ntotal = self._one.ntotal
+        self._points = np.ascontiguousarray(points(stored.levels))
+        counts = np.bincount(stored.list_of, minlength=len(stored.centres))
+        ends = np.cumsum(-(-counts // TOGETHER))  # in blocks
+        firsts = ends + counts // -TOGETHER
+        order = np.argsort(stored.list_of, kind="stable")
+        before = np.cumsum(counts) - counts  # rows in the lists before
+        places = np.repeat(firsts * TOGETHER - before, counts) + np.arange(len(order))
+        self._rows = np.full(ends[-1] * TOGETHER, -1, np.int32)  # by place, -1 behind a list's last
+        self._rows[places] = order
+        self._bits = partial(_in_places, self._rows)
+        self._lists = (packed(stored.codes, self._rows), counts, firsts, self._rows, stored.centres)
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
@@ -106,7 +113,7 @@ class Lists(Codes):
 
     @property
     def bytes_per_document(self) -> float:
-        return float(self._stored.codes.shape[1] + 8 + 4)  # faiss holds a row number with each code; and the row's list
+        return float(self._stored.codes.shape[1] + NUMBERED)
 
     @property
     def share_scanned(self) -> float:
@@ -124,25 +131,25 @@ class Lists(Codes):
         return scores
 
     def _search(self, queries: F32, k: int) -> Rows:
-        lists = len(self._stored.centres)
-        return self._scan(queries @ self._stored.turn.T, k, min(lists, -(-self._met(k) * lists // max(len(self), 1))))
+        count = len(self._stored.centres)
+        return self._scan(queries, k, min(count, -(-self._met(k) * count // max(len(self), 1))))
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
         if count * FEW < len(self):
             return self._best_of(queries, self._kept(np.flatnonzero, allowed), k)
-        rotated = queries @ self._stored.turn.T
-        return self._scan(rotated, k, self._probes(rotated, k, allowed, count), sel=self._kept(selector, allowed))
+        return self._scan(queries, k, self._probes(queries, k, allowed, count), self._kept(self._bits, allowed))
 
-    def _scan(self, rotated: F32, k: int, probes: int, **options: Any) -> Rows:
-        scanner = self._one if len(rotated) == 1 else self._many
-        return np.asarray(scanner.search(rotated, k, params=faiss.SearchParametersIVF(nprobe=probes, **options))[1])
+    def _scan(self, queries: F32, k: int, probes: int, allowed: U64 = ALL) -> Rows:
+        found = np.empty((len(queries), k), np.int64)
+        lists.some_lists(self._lists, self._stored.turn, self._points, queries, probes, allowed, found)
+        return found
 
-    def _probes(self, rotated: F32, k: int, allowed: Mask, count: int) -> int:
+    def _probes(self, queries: F32, k: int, allowed: Mask, count: int) -> int:
         """The nprobe at which every query scans as many of the allowed rows as it would of all rows without a filter."""
         stored = self._stored
         wanted = min(count, self._met(k))
         held = np.bincount(stored.list_of[allowed], minlength=len(stored.centres))
-        met = np.cumsum(held[np.argsort(-(rotated @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
+        met = np.cumsum(held[np.argsort(-(queries @ stored.turn.T @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
         return int((met < wanted).sum(axis=1).max(initial=0)) + 1
 
     def _met(self, k: int) -> int:
@@ -156,16 +163,21 @@ class Lists(Codes):
         queries = sample(block, TRIED, seed)
         count = min(NEAREST + 1, len(block))
         near = faiss.knn(queries, np.ascontiguousarray(block), count, metric=faiss.METRIC_INNER_PRODUCT)[1][:, 1:]  # not itself
-        rotated, lists = queries @ self._stored.turn.T, len(self._stored.centres)
+        most = len(self._stored.centres)
 
         def found(probes: int) -> float:
-            rows = self._scan(rotated, min(SHORTLIST, len(block)), probes)
+            rows = self._scan(queries, min(SHORTLIST, len(block)), probes)
             return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)])) if near.size else 1.0
 
-        probes, wanted = 1, KEPT * found(lists)
-        while probes < lists and found(probes) < wanted:
+        probes, wanted = 1, KEPT * found(most)
+        while probes < most and found(probes) < wanted:
             probes = max(probes + 1, round(FINER * probes))
-        self._stored.probes[0] = min(lists, round(MARGIN * probes))
+        self._stored.probes[0] = min(most, round(MARGIN * probes))
+
+
+def _in_places(rows: I32, allowed: Mask) -> U64:
+    """A bit for each place, set where its row is allowed."""
+    return bits_of(allowed[rows] & (rows >= 0))
 
 
 def _coded(block: Block, centres: F32, seed: int, bits: int) -> Stored:
@@ -184,28 +196,3 @@ def _coded(block: Block, centres: F32, seed: int, bits: int) -> Stored:
         part = slice(start, start + BLOCK)
         quantise.encode(turned_rows(block[part], turn) - centres[list_of[part]], edges(levels), codes[part])
     return Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64))
-
-
-def _scanner(stored: Stored, nearest: Any, way: int, held: Mapping[int, Rows] | None = None) -> Any:
-    """faiss' index over the codes, by one `implem`, with these rows in the lists of these numbers."""
-    lists, width = stored.centres.shape
-    meant = points(stored.levels)
-    plain = with_centroids(faiss.IndexIVFPQ(nearest, width, lists, len(meant), 4, faiss.METRIC_INNER_PRODUCT), meant)
-    for place, rows in (held or {}).items():
-        codes = np.ascontiguousarray(stored.codes[rows])  # faiss gets its address
-        plain.invlists.add_entries(place, len(rows), faiss.swig_ptr(rows), faiss.swig_ptr(codes))
-        plain.ntotal += len(rows)
-    scanner = faiss.IndexIVFPQFastScan(plain)
-    scanner.implem = way
-    return scanner
-
-
-def _filled(scanner: Any, stored: Stored, nearest: Any) -> Any:
-    """With all rows, a few lists at a time: faiss copies the lists that a scanner is made of, and keeps both."""
-    order, lists = np.argsort(stored.list_of, kind="stable"), len(stored.centres)
-    rows_of = np.split(order, np.cumsum(np.bincount(stored.list_of, minlength=lists))[:-1])
-    for begin in range(0, lists, AT_ONCE):
-        some = _scanner(stored, nearest, ONE, dict(enumerate(rows_of[begin : begin + AT_ONCE], begin)))
-        scanner.invlists.merge_from(some.invlists, 0)
-    scanner.ntotal = len(stored.codes)
-    return scanner

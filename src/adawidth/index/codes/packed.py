@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...data import BLOCK
 from ...kernels.lookup import TOGETHER, UNROLLED
-from ...types import U8, U64, Mask
+from ...types import I32, U8, U64, Mask, Rows
 
 ALL = np.empty(0, np.uint64)  # no filter
 
@@ -15,14 +16,19 @@ def even(size: int) -> int:
     return -(-size // UNROLLED) * UNROLLED
 
 
-def packed(codes: U8) -> U8:
-    """Codes of an even number of bytes, 64 rows side by side; zeros behind the last. (N, bytes) -> (blocks, bytes, 64)"""
-    blocks, width = -(-len(codes) // TOGETHER), even(codes.shape[1])
-    out = np.zeros((blocks, width, TOGETHER), np.uint8)
-    whole = len(codes) // TOGETHER
-    out[:whole, : codes.shape[1]] = codes[: whole * TOGETHER].reshape(whole, TOGETHER, codes.shape[1]).swapaxes(1, 2)
-    for i, code in enumerate(codes[whole * TOGETHER :]):
-        out[whole, : len(code), i] = code
+def packed(codes: U8, rows: Rows | I32 | None = None) -> U8:
+    """Codes of an even number of bytes, 64 rows side by side; zeros behind the last. (N, bytes) -> (blocks, bytes, 64)
+
+    `rows` says which row is in each place, in whole blocks; -1 where any codes will do.
+    """
+    count = len(codes) if rows is None else len(rows)
+    out = np.zeros((-(-count // TOGETHER), even(codes.shape[1]), TOGETHER), np.uint8)
+    for start in range(0, count, BLOCK):
+        some = codes[start : start + BLOCK] if rows is None else codes[rows[start : start + BLOCK]]
+        whole, first = len(some) // TOGETHER, start // TOGETHER
+        out[first : first + whole, : codes.shape[1]] = some[: whole * TOGETHER].reshape(whole, TOGETHER, codes.shape[1]).swapaxes(1, 2)
+        for i, code in enumerate(some[whole * TOGETHER :]):
+            out[first + whole, : len(code), i] = code
     return out
 
 
