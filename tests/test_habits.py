@@ -7,6 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LINES, PARAMETERS = 430, 8
+ENGINES = {"psycopg", "psycopg_pool", "pymilvus", "milvus", "milvus_lite", "qdrant_client", "qdrant_edge", "lancedb", "lance", "ray", "dask"}
 SOURCES = sorted((ROOT / "src/adawidth").rglob("*.py"))
 WRITTEN = [*SOURCES, *(file for folder in ("tests", "tools", "benchmarks", "examples") for file in sorted((ROOT / folder).rglob("*.py")))]
 # What a user may say in one call is one option each, by keyword. Everything that these call takes fewer.
@@ -41,3 +42,12 @@ def test_only_what_users_call_takes_many_parameters() -> None:
     package = ROOT / "src/adawidth"
     found = {file.relative_to(package).as_posix(): set(too_many(file)) for file in SOURCES}
     assert {name: names for name, names in found.items() if names and name.split("/")[0] not in ("cli", "kernels")} == CONTRACT
+
+
+@pytest.mark.parametrize("file", [file for file in WRITTEN if "tests" in file.parts], ids=lambda file: file.relative_to(ROOT).as_posix())
+def test_every_test_is_collected_without_engines(file: Path) -> None:
+    """The quick suite collects all tests where no engine's package is installed."""
+    imports = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom) and not node.level}
+    assert not {name.split(".")[0] for name in names} & ENGINES

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
+from adawidth import AdaWidth
 from adawidth.data import Vectors
 from adawidth.errors import DataError
 from adawidth.formats.documents import Batch, Source, of_vectors
@@ -48,3 +50,20 @@ def test_what_postgresql_can_not_keep_is_refused_by_name(postgres: str, corpus: 
     with pytest.raises(DataError, match="'y' has a NUL character"):
         index.add(corpus.documents[1:2], ["y"], **known)  # type: ignore[arg-type]
     assert len(connect(postgres, "nul")) == 1
+
+
+@pytest.mark.parametrize(("width", "storage"), [(1_536, "p"), (3_072, "e")])
+def test_wide_vectors_lie_with_their_row_where_they_fit(postgres: str, width: int, storage: str) -> None:
+    """Also beside a long id and text: what is too long of these is what moves out."""
+    psycopg = pytest.importorskip("psycopg", reason="needs psycopg: make test-engines installs it")
+    rows = np.random.default_rng(0).standard_normal((3, width)).astype(np.float32)
+    ids, name = ["x" * 500, "y", "z"], f"wide{width}"
+    model = AdaWidth.fit(rows, recipe="identity")
+    noise = [np.random.default_rng(i).bytes(9_000).hex() for i in range(3)]
+    push(model, of_vectors(Vectors.of(rows, ids), texts=noise), postgres, name, layout=layout_of(model, widths=(64,)))
+    with psycopg.connect(postgres) as connection:
+        found = connection.execute("SELECT attstorage FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'v'", [name]).fetchone()
+    assert found == (storage,)
+    hits = connect(postgres, name).search(rows, k=1)
+    assert hits.ids == [[one] for one in ids]
+    assert [answer[0].text for answer in hits] == noise

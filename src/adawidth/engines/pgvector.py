@@ -30,6 +30,7 @@ STATEMENT = "60s"  # after which the server cancels a statement
 OPTIONS = f"-c statement_timeout={STATEMENT} -c plan_cache_mode=force_custom_plan -c jit=off"  # a plan must know how many are asked for
 PAGE = 10_000  # ids fetched at a time
 CHUNK = 1 << 20  # bytes of the model in a row
+WHOLE = 3_000  # coordinates, at most, that are kept with their row in a page of 8 KB; more are kept apart, and looked up at every read
 
 SCHEMA = """CREATE TABLE {table} (
   id text COLLATE "C" PRIMARY KEY,
@@ -39,6 +40,7 @@ SCHEMA = """CREATE TABLE {table} (
   text text NOT NULL DEFAULT '',
   metadata jsonb NOT NULL DEFAULT '{{}}'
 );
+ALTER TABLE {table} ALTER COLUMN v SET STORAGE {storage};
 CREATE TABLE {about} (part integer PRIMARY KEY, layout text, model bytea);"""
 INDEX = """CREATE INDEX IF NOT EXISTS {index} ON {table} USING hnsw ((subvector(v, 1, {start})::halfvec({start})) halfvec_cosine_ops)
   WITH (m = 16, ef_construction = 100);"""
@@ -355,8 +357,10 @@ def _names(collection: str) -> dict[str, sql.Identifier]:
 
 
 def _composed(text: str, names: Mapping[str, sql.Identifier], layout: Layout | None) -> sql.Composed:
-    numbers = {} if layout is None else {"start": sql.SQL(str(layout.start)), "keep": sql.SQL(str(layout.keep))}
-    return sql.SQL(text).format(**names, **numbers)
+    if layout is None:
+        return sql.SQL(text).format(**names)
+    storage = sql.SQL("PLAIN" if layout.keep <= WHOLE else "EXTERNAL")
+    return sql.SQL(text).format(**names, start=sql.SQL(str(layout.start)), keep=sql.SQL(str(layout.keep)), storage=storage)
 
 
 def _effort(k: int) -> dict[str, str]:

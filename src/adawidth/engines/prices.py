@@ -26,9 +26,9 @@ class Prices:
 
 
 PRICES = {
-    "pgvector": Prices(trip=300, candidate=29, coordinate=0.013),
+    "pgvector": Prices(trip=790, candidate=25, coordinate=0.009),
     "qdrant": Prices(trip=500, candidate=15, coordinate=0.0006),  # not measured: Edge's, and a trip over a network
     "qdrant-edge": Prices(trip=60, candidate=10, coordinate=0.0006),
-    "lancedb": Prices(trip=180, candidate=9, coordinate=0.018),
+    "lancedb": Prices(trip=150, candidate=5, coordinate=0.016),
     "milvus": Prices(trip=250, candidate=27, coordinate=0),  # it has no search in one request: a candidate's way is that of its vector
 }  # by the engine's name
