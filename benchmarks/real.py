@@ -38,11 +38,12 @@ from adawidth.training.taper import RotatedQueries, fit_taper
 from turns import recall, summary, take
 
 K, START, HELD, CHOOSING, TURNS, EACH, BATCH, THREADS = 10, 64, 1_500, 400, 40, 8, 256, 2
+AGAIN = 8  # settings of a way that are timed again
 RECALLS = (0.95, 0.98, 0.99)
 SMALL = 2_000  # rows of an index that is made only to load a library
 RESULTS = Path(__file__).parent / "results" / "real.json"
 SHORTLISTS = (30, 40, 50, 60, 70, 85, 100, 120, 140, 170, 200, 250, 300, 400, 500)
-QUALITIES = (0.98, 0.99, 1.0)
+READ = ({"quality": 0.98}, {"quality": 0.99}, {"quality": 1.0}, {"width": "full"})  # how far candidates are read
 EFS = (12, 18, 24, 30, 36, 48, 64, 80, 96, 128, 160, 192, 256, 384)
 PROBES = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96)
 REORDERED = (20, 30, 45, 60, 90, 120, 180, 240, 360)  # candidates that ScaNN compares by whole vectors
@@ -93,8 +94,8 @@ def ours(storage: str) -> Callable[[np.ndarray, np.ndarray], Ways]:
             process.start()
             process.join()
             index = open_index(path)
-            for shortlist, quality in product(SHORTLISTS, QUALITIES):
-                options = {"shortlist": shortlist, "quality": quality}
+            for shortlist, further in product(SHORTLISTS, READ):
+                options = {"shortlist": shortlist, **further}
                 yield options, lambda q, o=options: index.search(q, K, **o).rows
 
     return ways
@@ -216,15 +217,18 @@ def singles(way: Way, queries: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def chosen(ways: Ways, queries: np.ndarray, truth: np.ndarray) -> dict[float, tuple[dict[str, Any], Way]]:
-    """The quickest settings that keep each recall."""
-    best: dict[float, tuple[float, dict[str, Any], Way]] = {}
+    """The quickest settings that keep each recall: those that seem so are timed again in turns, as the machine is quicker at times."""
+    tried: list[tuple[float, float, dict[str, Any], Way]] = []
     for knob, way in ways:
         found, seconds = singles(way, queries)
-        kept = recall(found, truth)
-        for wanted in RECALLS:
-            if kept >= wanted and (wanted not in best or seconds < best[wanted][0]):
-                best[wanted] = (seconds, knob, way)
-    return {wanted: (knob, way) for wanted, (_, knob, way) in best.items()}
+        tried.append((seconds, recall(found, truth), knob, way))
+    tried.sort(key=lambda one: one[0])
+    best: dict[float, tuple[dict[str, Any], Way]] = {}
+    for wanted in RECALLS:
+        if quick := [(knob, way) for _, kept, knob, way in tried if kept >= wanted][:AGAIN]:
+            times = take({str(i): lambda q, way=way: way(queries[q : q + 1]) for i, (_, way) in enumerate(quick)}, TURNS, EACH)
+            best[wanted] = min(enumerate(quick), key=lambda one: float(np.median(times[str(one[0])])))[1]
+    return best
 
 
 def measure(name: str, folders: Iterable[Path], makers: Iterable[str]) -> dict[str, Any]:
@@ -249,6 +253,9 @@ def measure(name: str, folders: Iterable[Path], makers: Iterable[str]) -> dict[s
     facts["recalls"] = {}
     for wanted in RECALLS:
         here = {maker: found[wanted] for maker, found in made.items() if wanted in found}
+        if not any(maker.startswith("ours") for maker in here):
+            print(name, wanted, "is reached by none of ours", flush=True)
+            continue
         times = take({m: lambda i, way=way: way(queries[i : i + 1]) for m, (_, way) in here.items()}, TURNS, EACH)
         batches = take({m: lambda i, way=way: way(queries[i * BATCH : (i + 1) * BATCH]) for m, (_, way) in here.items()}, 3)
         best = min((m for m in here if m.startswith("ours")), key=lambda m: float(np.median(times[m])))
