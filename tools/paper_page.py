@@ -14,7 +14,7 @@ from adawidth.experiments.verdicts import above, together
 HOME = Path(__file__).parents[1]
 PAGE, RESULTS = HOME / "docs/paper.md", HOME / "benchmarks/results"
 TABLES = {  # file in results/paper -> what it is about
-    "curves": "Quality at equal width, six pairs",
+    "curves": "Quality at equal width",
     "new": "Quality at equal width, wider encoders and larger collections",
     "shortlist": "Quality at equal width, by the paper's own protocol",
     "capacity": "The number of reflections",
