@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LINES, PARAMETERS = 430, 8
-ENGINES = {"psycopg", "psycopg_pool", "pymilvus", "milvus", "milvus_lite", "qdrant_client", "qdrant_edge", "lancedb", "lance", "ray", "dask"}
+ENGINES = {"psycopg", "psycopg_pool", "pymilvus", "milvus", "milvus_lite", "qdrant_client", "qdrant_edge", "lancedb", "ray", "dask"}
 SOURCES = sorted((ROOT / "src/adawidth").rglob("*.py"))
 WRITTEN = [*SOURCES, *(file for folder in ("tests", "tools", "benchmarks", "examples") for file in sorted((ROOT / folder).rglob("*.py")))]
 # What a user may say in one call is one option each, by keyword. Everything that these call takes fewer.
