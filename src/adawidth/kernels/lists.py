@@ -12,10 +12,10 @@ FINE = 2.0**24  # steps that a centroid's score is told apart by
 
 
 @njit(**INNER)
-def _nearest(scores: F32, keys: I64, count: int) -> None:
-    """Brings the lists with the highest scores to the front of `keys`, in any order."""
+def _nearest(scores: F32, scale: F32, keys: I64, count: int) -> None:
+    """Brings the lists with the highest scores, each times its scale, to the front of `keys`, in any order."""
     for place in range(len(scores)):
-        keys[place] = (np.int64(scores[place] * np.float32(FINE)) << 32) | place
+        keys[place] = (np.int64(scores[place] * scale[place] * np.float32(FINE)) << 32) | place
     front(keys, len(keys), count)
 
 
@@ -23,10 +23,11 @@ def _nearest(scores: F32, keys: I64, count: int) -> None:
 def some_lists(lists, matrix, points, queries, probes, allowed, found):  # type: ignore[no-untyped-def]
     """The k best rows of every query in its nearest lists, in any order, -1 behind them. (Q, m) -> (Q, k)
 
-    `lists` is (packed, counts, firsts, rows, centres): the codes in blocks, every list from a block of its own on, how many rows a list
-    has, its first block, the row in each place, and the centroids (L, m), rotated. `allowed` has a bit for each place, or is empty.
+    `lists` is (packed, counts, firsts, rows, centres, scale): the codes in blocks, every list from a block of its own on, how many rows a
+    list has, its first block, the row in each place, the centroids (L, m), rotated, and one over their lengths: lists are near by their
+    direction. `allowed` has a bit for each place, or is empty.
     """
-    packed, counts, firsts, rows, centres = lists
+    packed, counts, firsts, rows, centres, scale = lists
     turned, room = np.empty(len(matrix), np.float32), np.empty((len(points), 16), np.float32)
     tables, near = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(len(centres), np.float32)
     keys, chosen = np.empty(len(centres), np.int64), np.empty((3, probes), np.int64)
@@ -35,7 +36,7 @@ def some_lists(lists, matrix, points, queries, probes, allowed, found):  # type:
         turn(queries[q], matrix, turned)
         turn(turned, centres, near)
         steps = fill(turned, points, room, tables)
-        _nearest(near, keys, probes)
+        _nearest(near, scale, keys, probes)
         least = near[keys[0] & 0xFFFFFFFF]
         for i in range(probes):
             least = min(least, near[keys[i] & 0xFFFFFFFF])

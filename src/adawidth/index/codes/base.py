@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import faiss
 import numpy as np
 
+from ...data import unit
 from ...errors import ArtifactError, DataError, OptionError
 from ...kernels.topk import top_k
 from ...types import F32, Array, Mask, Rows
@@ -19,6 +21,7 @@ Made = TypeVar("Made")
 Block = F32  # (N, m), rows of unit length
 
 SAMPLE = 65_536  # rows that quantisers learn from
+LIKE = 0.7  # cosine of a synthetic query with the row it is made of: as hard to find neighbours for as real queries (benchmarks/codes.py)
 KINDS: dict[str, type[Codes]] = {}  # by storage
 
 
@@ -27,6 +30,7 @@ class Codes(ABC):
 
     storage: ClassVar[str]
     wide: ClassVar[bool] = False  # whether two coordinates can share a code, so that a block twice as wide takes no more memory
+    fewest: ClassVar[int] = 1  # bits of a coordinate, where they can share a code
     threaded: ClassVar[bool] = True  # whether faiss scans, which has threads of its own
 
     def __init_subclass__(cls) -> None:
@@ -139,6 +143,15 @@ def sample(block: Block, size: int, seed: int) -> Block:
         return np.array(block)
     rows = np.random.default_rng(seed).choice(len(block), size, replace=False)
     return np.asarray(block[np.sort(rows)])
+
+
+def synthetic_queries(block: Block, count: int, seed: int) -> Block:
+    """Rows moved towards others: real queries lie about as far from documents, much further than documents do. (count, m)"""
+    rng = np.random.default_rng(seed)
+    own, other = (np.asarray(block[np.sort(rng.choice(len(block), min(count, len(block)), replace=False))]) for _ in range(2))
+    other = rng.permutation(other)
+    other = unit(other - (other * own).sum(axis=1, keepdims=True) * own)
+    return np.asarray(LIKE * own + math.sqrt(1 - LIKE**2) * other, np.float32)
 
 
 def selector(allowed: Mask) -> Any:

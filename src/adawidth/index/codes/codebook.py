@@ -18,6 +18,7 @@ from .base import checked
 CODES = 16  # that four bits can tell apart
 LEVELS = {CODES: 4, 4: 2, 2: 1}  # of a coordinate, and the bits that tell them apart
 ROUNDS = 20  # of fitting levels
+NEAR = 0.2  # cosine from which on the order of documents matters
 
 
 def random_rotation(width: int, seed: int) -> F32:
@@ -30,9 +31,13 @@ def turned_rows(block: F32, turn: F32) -> F32:
     return exact_products(block, rounded(turn), np.empty(block.shape, np.float32))
 
 
-def edges(levels: F32) -> F32:
-    """Where one level ends and the next begins. (m, L) -> (m, L - 1)"""
-    return np.asarray(0.5 * (levels[:, 1:] + levels[:, :-1]), np.float32)
+def weight(width: int) -> float:
+    """How much more the error along a row counts than one across it, in codes of so many coordinates (ScaNN, Guo et al. 2020).
+
+    Only documents near a query matter, and their errors change the score most where they lie along the document itself. The weight is
+    that for scores of at least `NEAR` times the product of the lengths.
+    """
+    return max(1.0, (width - 1) * NEAR**2 / (1 - NEAR**2))
 
 
 def code_bytes(levels: F32) -> int:

@@ -11,7 +11,7 @@ from ...data import BLOCK
 from ...kernels import quantise, scan
 from ...types import F32, U8, U64, Array, Mask, Rows
 from .base import SAMPLE, Block, Codes, checked
-from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, tables, turned_rows
+from .codebook import checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
 from .packed import ALL, bits_of, packed
 
 FEW = 20  # if a filter allows fewer than one row in so many, only the allowed rows are scored
@@ -39,7 +39,8 @@ class FourBit(Codes):
         codes = np.empty((len(block), code_bytes(levels)), np.uint8)
         for start in range(0, len(block), BLOCK):
             part = slice(start, start + BLOCK)
-            quantise.encode(turned_rows(block[part], turn), edges(levels), codes[part])
+            rows = turned_rows(block[part], turn)
+            quantise.encode(rows, rows, levels, weight(len(turn)), codes[part])
         return cls(turn, levels, codes)
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
@@ -16,18 +15,18 @@ from ...errors import ArtifactError
 from ...kernels import lists, quantise
 from ...kernels.lookup import TOGETHER
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
-from .base import SAMPLE, Block, Codes, checked, sample
-from .codebook import checked_levels, code_bytes, edges, fitted_levels, points, random_rotation, tables, turned_rows
+from .base import SAMPLE, Block, Codes, checked, sample, synthetic_queries
+from .codebook import checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
 from .fourbit import FEW
 from .packed import ALL, bits_of, packed
 
 LIST_SAMPLE = 64  # rows per list that the centroids are learned from
-# nprobe is chosen on documents as queries: the smallest at which enough of their nearest neighbours are found, times a margin.
-TRIED = 200  # documents taken as queries
+# nprobe is chosen on synthetic queries: the smallest at which enough of their nearest neighbours are found.
+TRIED = 500  # of them
 NEAREST = 10  # nearest neighbours of each …
 SHORTLIST = 500  # … looked for among so many candidates; a longer shortlist scans more lists
-KEPT = 0.98  # share to find of those that all lists give
-MARGIN = 2.0  # queries lie further from documents than documents do
+KEPT = 0.995  # share to find of those that all lists give
+SHORTER, LONGER = 0.25, 0.5  # powers of the length of a shortlist that the lists to scan grow with, below that length and above
 MET = 4  # rows scanned per row wanted, at least
 FINER = 1.1  # step of the search for nprobe
 NUMBERED = 4 + 4  # bytes of a row beside its code: which row it is, and its list
@@ -71,6 +70,7 @@ class Lists(Codes):
 
     storage = "ivf"
     wide = True
+    fewest = 2  # residuals are of any length, which one bit can't tell
     threaded = False
 
     def __init__(self, stored: Stored) -> None:
@@ -85,7 +85,8 @@ class Lists(Codes):
         self._rows = np.full(ends[-1] * TOGETHER, -1, np.int32)  # by place, -1 behind a list's last
         self._rows[places] = order
         self._bits = partial(_in_places, self._rows)
-        self._lists = (packed(stored.codes, self._rows), counts, firsts, self._rows, stored.centres)
+        scale = 1 / np.maximum(np.linalg.norm(stored.centres, axis=1), 1e-12)
+        self._lists = (packed(stored.codes, self._rows), counts, firsts, self._rows, stored.centres, scale.astype(np.float32))
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
@@ -149,30 +150,30 @@ class Lists(Codes):
         stored = self._stored
         wanted = min(count, self._met(k))
         held = np.bincount(stored.list_of[allowed], minlength=len(stored.centres))
-        met = np.cumsum(held[np.argsort(-(queries @ stored.turn.T @ stored.centres.T), axis=1)], axis=1)  # (Q, L)
+        met = np.cumsum(held[np.argsort(-(queries @ stored.turn.T @ stored.centres.T * self._lists[-1]), axis=1)], axis=1)  # (Q, L)
         return int((met < wanted).sum(axis=1).max(initial=0)) + 1
 
     def _met(self, k: int) -> int:
-        """How many rows to scan for k candidates; grows with √k beyond the default shortlist."""
-        return max(round(self.share_scanned * len(self) * math.sqrt(max(1.0, k / SHORTLIST))), MET * k)
+        """How many rows to scan for k candidates: fewer for a short shortlist, which asks for less, and more for a long one."""
+        times = k / SHORTLIST
+        return max(int(self.share_scanned * len(self) * times ** (SHORTER if times < 1 else LONGER)), MET * k)
 
     def _choose_probes(self, block: Block, seed: int) -> None:
-        """Chooses the smallest nprobe that finds what all lists find, on documents as queries."""
+        """Chooses the smallest nprobe that finds what all lists find, on synthetic queries."""
         if not len(block):
             return
-        queries = sample(block, TRIED, seed)
-        count = min(NEAREST + 1, len(block))
-        near = faiss.knn(queries, np.ascontiguousarray(block), count, metric=faiss.METRIC_INNER_PRODUCT)[1][:, 1:]  # not itself
+        queries, count = synthetic_queries(block, TRIED, seed), min(NEAREST, len(block))
+        near = faiss.knn(queries, np.ascontiguousarray(block), count, metric=faiss.METRIC_INNER_PRODUCT)[1]
         most = len(self._stored.centres)
 
         def found(probes: int) -> float:
             rows = self._scan(queries, min(SHORTLIST, len(block)), probes)
-            return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)])) if near.size else 1.0
+            return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)]))
 
         probes, wanted = 1, KEPT * found(most)
         while probes < most and found(probes) < wanted:
             probes = max(probes + 1, round(FINER * probes))
-        self._stored.probes[0] = min(most, round(MARGIN * probes))
+        self._stored.probes[0] = min(most, probes)
 
 
 def _in_places(rows: I32, allowed: Mask) -> U64:
@@ -188,11 +189,21 @@ def _coded(block: Block, centres: F32, seed: int, bits: int) -> Stored:
     list_of = np.empty(len(block), np.int32)
     for start in range(0, len(block), BLOCK):
         list_of[start : start + BLOCK] = nearest.search(np.ascontiguousarray(block[start : start + BLOCK]), 1)[1][:, 0]
-    centres = centres @ turn.T
+    centres = _means(block, list_of, centres) @ turn.T
     learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
     levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]], bits)
     codes = np.empty((len(block), code_bytes(levels)), np.uint8)
     for start in range(0, len(block), BLOCK):
         part = slice(start, start + BLOCK)
-        quantise.encode(turned_rows(block[part], turn) - centres[list_of[part]], edges(levels), codes[part])
+        rows = turned_rows(block[part], turn)
+        quantise.encode(rows - centres[list_of[part]], rows, levels, weight(width), codes[part])
     return Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64))
+
+
+def _means(block: Block, list_of: I32, centres: F32) -> F32:
+    """The mean of every list's rows: nearer to them than its direction, which the list was found by. (L, m)"""
+    order, counts = np.argsort(list_of, kind="stable"), np.bincount(list_of, minlength=len(centres))
+    means, ends = centres.copy(), np.cumsum(counts)
+    for place in np.flatnonzero(counts).tolist():
+        means[place] = block[order[ends[place] - counts[place] : ends[place]]].mean(axis=0)
+    return means

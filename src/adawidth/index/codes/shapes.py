@@ -13,15 +13,14 @@ import numpy as np
 from ...data import unit
 from ...threads import openmp
 from ...types import F16
+from .base import synthetic_queries
 from .fourbit import FourBit
 
 SAMPLE = 16_384  # documents among which ways are compared
-ASKED = 200  # of them taken as queries
+ASKED = 300  # synthetic queries
 NEAREST = 10  # nearest neighbours of each …
 SHORTLIST = 50  # … looked for among so many candidates
-# Documents lie nearer to one another than queries do to them, so they favour few coordinates. For queries, two bits are best or nearly
-# so on all but one of the collections tried (benchmarks/codes.py): another way must find more than they do by this share.
-MARGIN = 0.04
+MARGIN = 0.02  # another way must find more than the usual one by this share
 
 
 class Shape(NamedTuple):
@@ -31,26 +30,24 @@ class Shape(NamedTuple):
     bits: int
 
 
-def shapes(size: int, width: int) -> list[Shape]:
-    """All that fill so many bytes with at most `width` coordinates, the usual one first."""
-    fitting = [Shape(8 * size // bits, bits) for bits in (2, 4, 1) if 8 * size // bits <= width]
+def shapes(size: int, width: int, fewest: int = 1) -> list[Shape]:
+    """All that fill so many bytes with at most `width` coordinates of at least so many bits, the usual one first."""
+    fitting = [Shape(8 * size // bits, bits) for bits in (2, 4, 1) if bits >= fewest and 8 * size // bits <= width]
     return fitting or [Shape(width, 4)]
 
 
-def chosen_shape(rows: F16, size: int, seed: int) -> Shape:
-    """Of rotated documents (N, m), the way that finds the most of their nearest neighbours."""
-    usual, *others = shapes(size, rows.shape[1])
+def chosen_shape(rows: F16, size: int, seed: int, fewest: int = 1) -> Shape:
+    """Of rotated documents (N, m), the way that finds the most of their nearest neighbours, with so many bits of a coordinate at least."""
+    usual, *others = shapes(size, rows.shape[1], fewest)
     if not others or len(rows) <= SHORTLIST:
         return usual
-    rng = np.random.default_rng(seed)
-    some = np.asarray(rows[np.sort(rng.permutation(len(rows))[:SAMPLE])], np.float32)
-    asked = rng.permutation(len(some))[:ASKED]
+    some = unit(rows[np.sort(np.random.default_rng(seed).permutation(len(rows))[:SAMPLE])])
+    queries = synthetic_queries(some, ASKED, seed)
     with openmp(faiss, 1):
-        near = faiss.knn(unit(some[asked]), unit(some), NEAREST + 1, metric=faiss.METRIC_INNER_PRODUCT)[1]
+        near = faiss.knn(queries, some, NEAREST, metric=faiss.METRIC_INNER_PRODUCT)[1]
 
     def found(shape: Shape) -> float:
-        block = unit(some[:, : shape.width])
-        rows = FourBit.build(block, seed, shape.bits).search(block[asked], SHORTLIST)
+        rows = FourBit.build(unit(some[:, : shape.width]), seed, shape.bits).search(queries[:, : shape.width], SHORTLIST)
         return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)]))
 
     shares = {shape: found(shape) for shape in (usual, *others)}

@@ -9,7 +9,7 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ...stages.words import WordsWriter
 from ...types import F16, F32, I64, Array
 from .manifest import IndexSettings
 from .segment import ALIGNED, CHECKED, MAGIC, WORDS, Entry, Place
+
+if TYPE_CHECKING:
+    from ..codes import Codes
 
 log = logging.getLogger("adawidth")
 
@@ -72,7 +75,7 @@ class SegmentWriter:
         self._write_inverse(rows)
         self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._settings.width)))
         with tempfile.TemporaryFile(dir=self._folder) as scratch:  # may be larger than memory
-            width, bits = self._shape(rows, codes.chosen(storage, count).wide, seed)
+            width, bits = self._shape(rows, codes.chosen(storage, count), seed)
             for part in _parts(rows):
                 scratch.write(unit(part[:, :width]).data)
             scratch.flush()
@@ -99,14 +102,14 @@ class SegmentWriter:
         sync(self._folder)
         return Entry(self.path.name, count, int(numbers[0]), int(numbers[-1]), self._file.tell(), built.storage, checks, self._places)
 
-    def _shape(self, rows: F16, wide: bool, seed: int) -> tuple[int, int]:
+    def _shape(self, rows: F16, kind: type[Codes], seed: int) -> tuple[int, int]:
         """The coordinates that the codes of these rows cover, and the bits of each."""
         from ..codes.shapes import chosen_shape
 
         settings = self._settings
-        if wide and settings.bytes_per_document:
-            return chosen_shape(rows, settings.bytes_per_document, seed)
-        return (settings.coded, 2) if wide and settings.coded > settings.start else (settings.start, 4)
+        if kind.wide and settings.bytes_per_document:
+            return chosen_shape(rows, settings.bytes_per_document, seed, kind.fewest)
+        return (settings.coded, 2) if kind.wide and settings.coded > settings.start else (settings.start, 4)
 
     def _write(self, name: str, array: Array) -> None:
         self._write_parts(name, array.dtype.newbyteorder("<").str, array.shape, iter([array]))
