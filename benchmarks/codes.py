@@ -21,6 +21,7 @@ import numpy as np
 from adawidth import AdaWidth, Dataset, Rotation
 from adawidth.data import unit
 from adawidth.index.codes import FourBit
+from adawidth.index.codes.base import synthetic_queries
 from adawidth.index.codes.shapes import Shape, chosen_shape, shapes
 from adawidth.types import BYTES
 from models import ENCODERS, datasets
@@ -31,7 +32,7 @@ WORDS = {4: "four bits", 2: "two bits", 1: "one bit"}
 TODAY = (Shape(64, 4), Shape(128, 2))
 SHORTLISTS = (100, 200, 500)
 TARGETS = (80, 96, 128, 160, 192, 256)  # and the encoder's width
-K = 10
+K, ASKED = 10, 500
 RESULTS = Path(__file__).parent / "results" / "codes.json"
 
 
@@ -49,6 +50,13 @@ def held(by_size: dict[int, np.ndarray], truth: np.ndarray) -> dict[str, float]:
     return {str(n): recall(rows, truth) for n, rows in by_size.items()}
 
 
+def synthetic(documents: np.ndarray, shape: Shape) -> float:
+    """The share of the top 10 of synthetic queries, on which shapes and nprobe are chosen, that the codes find among 100."""
+    queries = synthetic_queries(documents, ASKED, seed=1)
+    truth = faiss.knn(queries, documents, K, metric=faiss.METRIC_INNER_PRODUCT)[1]
+    return recall(found(documents, queries, shape)[SHORTLISTS[0]], truth)
+
+
 def measure(data: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
     """Shares of the exact top 10: by target width for codes of 32 bytes, and by bytes at full width."""
     rotation = Rotation.pca(data.documents)
@@ -63,6 +71,7 @@ def measure(data: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
         str(size): {
             "shapes": {named(shape): held(rows[shape], truth) for shape in shapes(size, rotation.width)},
             "chosen": named(chosen_shape(documents.astype(np.float16), size, seed=0)),
+            "synthetic": {named(shape): synthetic(unit(documents), shape) for shape in shapes(size, rotation.width)},
         }
         for size in BYTES
     }

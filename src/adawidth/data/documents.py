@@ -14,6 +14,7 @@ from ..errors import DataError
 from ..types import I64, Id
 
 PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+SIMPLE = frozenset((str, int, float, bool, type(None)))
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Document:
         if not isinstance(self.id, str | int) or self.id == "":
             known = str(self.title or self.text)[:40]
             raise DataError(f"a document, {known!r}, has an empty id, or one that is no text ({self.id!r}): give every document one")
-        if not isinstance(self.metadata, Mapping):
+        if type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
             raise DataError(f"document {self.id!r}: metadata must be a dictionary, not {type(self.metadata).__name__}")
         try:
             texts = (str(self.id), self.title, self.text, PLAIN(dict(self.metadata)))
@@ -52,6 +53,8 @@ class Document:
 
 def _named(value: Any) -> bool:
     """Whether all keys are text, also those of what is inside. (JSON would turn others into text silently.)"""
+    if type(value) in SIMPLE:  # nearly all are; asking an abstract class takes longer
+        return True
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _named(inner) for key, inner in value.items())
     return not isinstance(value, list | tuple) or all(map(_named, value))

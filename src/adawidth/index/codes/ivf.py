@@ -21,14 +21,14 @@ from .fourbit import FEW
 from .packed import ALL, bits_of, packed
 
 LIST_SAMPLE = 64  # rows per list that the centroids are learned from
-# nprobe is chosen on synthetic queries: the smallest at which enough of their nearest neighbours are found.
-TRIED = 500  # of them
+# nprobe is chosen on synthetic queries, for the default shortlist
+TRIED = 300  # of them
 NEAREST = 10  # nearest neighbours of each …
-SHORTLIST = 500  # … looked for among so many candidates; a longer shortlist scans more lists
-KEPT = 0.995  # share to find of those that all lists give
+AMONG = 200  # … by whole rows, among so many by the codes of all lists
+KEPT = 0.995  # share of these that the lists must hold
+SHORTLIST = 500
 SHORTER, LONGER = 0.25, 0.5  # powers of the length of a shortlist that the lists to scan grow with, below that length and above
 MET = 4  # rows scanned per row wanted, at least
-FINER = 1.1  # step of the search for nprobe
 NUMBERED = 4 + 4  # bytes of a row beside its code: which row it is, and its list
 
 
@@ -159,21 +159,18 @@ class Lists(Codes):
         return max(int(self.share_scanned * len(self) * times ** (SHORTER if times < 1 else LONGER)), MET * k)
 
     def _choose_probes(self, block: Block, seed: int) -> None:
-        """Chooses the smallest nprobe that finds what all lists find, on synthetic queries."""
+        """Chooses the smallest nprobe whose lists hold enough of the nearest neighbours of synthetic queries."""
         if not len(block):
             return
-        queries, count = synthetic_queries(block, TRIED, seed), min(NEAREST, len(block))
-        near = faiss.knn(queries, np.ascontiguousarray(block), count, metric=faiss.METRIC_INNER_PRODUCT)[1]
-        most = len(self._stored.centres)
-
-        def found(probes: int) -> float:
-            rows = self._scan(queries, min(SHORTLIST, len(block)), probes)
-            return float(np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)]))
-
-        probes, wanted = 1, KEPT * found(most)
-        while probes < most and found(probes) < wanted:
-            probes = max(probes + 1, round(FINER * probes))
-        self._stored.probes[0] = min(most, probes)
+        queries = synthetic_queries(block, TRIED, seed)
+        found = self._scan(queries, min(AMONG, len(block)), len(self._stored.centres))
+        exact = [block[rows] @ query for rows, query in zip(found, queries, strict=True)]
+        near = np.take_along_axis(found, np.argsort(-np.array(exact), axis=1)[:, :NEAREST], axis=1)
+        scores = queries @ self._stored.turn.T @ self._stored.centres.T * self._lists[-1]  # (Q, L)
+        ahead = -np.sort(-scores, axis=1)
+        own = np.take_along_axis(scores, self._stored.list_of[near], axis=1)  # of the list that a neighbour is in
+        places = np.concatenate([np.searchsorted(-some, -these) for some, these in zip(ahead, own, strict=True)])
+        self._stored.probes[0] = 1 + np.quantile(places, KEPT, method="higher")
 
 
 def _in_places(rows: I32, allowed: Mask) -> U64:
