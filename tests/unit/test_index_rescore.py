@@ -10,7 +10,7 @@ from numba import njit
 
 from adawidth.data import Vectors, unit
 from adawidth.errors import DataError, OptionError
-from adawidth.index.rescore import Rescorer, fusible
+from adawidth.index.rescore import CACHED, FEW, Rescorer, fusible
 from adawidth.kernels.float16 import products
 from adawidth.kernels.rescore import Found
 from adawidth.policies import Fixed, Policy
@@ -257,3 +257,19 @@ def test_a_query_is_rotated_as_far_as_it_is_read() -> None:
         found = rescorer(index).answer(asked, candidates, policy, 5)
         assert asked.ready.max() == widest
         np.testing.assert_array_equal(found.rows, by_stages(index, asked.all(), policy, 5, candidates=candidates).rows)
+
+
+@pytest.mark.parametrize("width", [8 * 64, 9 * 64 + 5])
+def test_a_wide_rotation_is_read_as_float16(width: int) -> None:
+    """For a few queries, from the width on at which the rotation outgrows a core's cache; many are rotated together, in float32."""
+    rotation = Rotation.random(width)
+    documents, queries = smooth(4, 400, FEW + 1, width)
+    fused = rescorer(index_of(unit(documents).astype(np.float16)))
+    candidates = np.tile(np.arange(400), (FEW + 1, 1))
+    together = fused.answer(Rotated(unit(queries), rotation), candidates, Fixed(width, 64), 10)
+    one = fused.answer(Rotated(unit(queries[:1]), rotation), candidates[:1], Fixed(width, 64), 10)
+    np.testing.assert_allclose(one.scores[0], together.scores[0], atol=1e-4)
+    assert (fused._half is not None) == (4 * width**2 > CACHED)
+    other = Rotation.random(width, seed=1)
+    again = fused.answer(Rotated(unit(queries[:1]), other), candidates[:1], Fixed(width, 64), 10)
+    assert np.abs(again.scores - one.scores).max() > 1e-3  # not the rotation that it had seen before

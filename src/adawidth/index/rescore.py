@@ -17,15 +17,16 @@ from ..policies import Fixed, Policy
 from ..policies.router import Router
 from ..policies.taper import Taper
 from ..rotation import Rotated, Rotation
-from ..types import F16, F32, F64, I64, Rows
+from ..types import F16, F32, F64, I64, U16, Rows
 
 Lengths = Callable[[int], F32]
 Prepared = tuple[Any, tuple[Any, ...], tuple[Any, ...], int]  # kernel, rows, settings, the widest read
 
-NO_BIAS = np.empty(0, np.float32)
+NO_BIAS, NO_HALF = np.empty(0, np.float32), np.empty((0, 0), np.uint16)
 ONE, UNKNOWN = np.float32(1.0), np.float32(-1.0)  # squared lengths of queries
 MANY = 64  # policies whose settings are kept
 FEW = 8  # up to so many queries are rotated one by one, as far as each reads; more are rotated together
+CACHED = 1 << 20  # bytes of a rotation that a core's own cache holds; a larger one is read as float16, in half of the time
 
 
 def fusible(policy: Policy) -> bool:
@@ -49,6 +50,7 @@ class Rescorer:
             raise DataError(f"there are {self._count} rows, but tie ranks of {len(ties)}")
         self._norms = norms
         self._table = (bases, firsts, self._width, np.ascontiguousarray(ties, np.int64))
+        self._half: tuple[F32, U16] | None = None  # the last rotation that was read as float16, and its bits
         self._prepared: dict[Policy, Prepared] = {}  # functools.cache would make a reference cycle, and keep files open
 
     def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int) -> rescore.Found:
@@ -65,7 +67,8 @@ class Rescorer:
         if count > FEW:
             queries.upto(reach)
         bias = NO_BIAS if queries.bias is None else queries.bias
-        asked = (queries.queries, queries.matrix, bias, queries.values, queries.ready)
+        half = NO_HALF if count > FEW or queries.matrix.nbytes <= CACHED else self._halved(queries.matrix)
+        asked = (np.ascontiguousarray(queries.queries), queries.matrix, half, bias, queries.values, queries.ready)
         found = rescore.Found(np.empty((count, k), np.int64), np.empty((count, k), np.float32), np.empty(count, np.int64), np.empty(count))
         candidates = np.ascontiguousarray(candidates, np.int64)
         outputs = (found.rows, found.scores, found.coordinates, found.widths)
@@ -77,6 +80,13 @@ class Rescorer:
         if highest >= self._count:
             raise DataError(f"candidate row {highest} is not one of the {self._count} rows")
         return found
+
+    def _halved(self, matrix: F32) -> U16:
+        """The bits of a rotation in float16."""
+        known = self._half
+        if known is None or known[0] is not matrix:
+            known = self._half = (matrix, np.ascontiguousarray(matrix.astype(np.float16).view(np.uint16)))
+        return known[1]
 
     def _kernel(self, policy: Policy) -> Prepared:
         """The compiled function for a policy, the rows it reads, and its settings."""

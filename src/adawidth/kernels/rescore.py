@@ -120,8 +120,8 @@ def taper(table, asked, candidates, steps, found):  # type: ignore[no-untyped-de
     """
     bases, firsts, width, ties, lengths = table
     rows_of = Table(bases, firsts, width, ties)
-    given, matrix, bias, values, ready = asked
-    queries = Asked(given, matrix, bias, values, ready)
+    given, matrix, half, bias, values, ready = asked
+    queries = Asked(given, matrix, half, bias, values, ready)
     found_rows, found_scores, coordinates, widths = found
     ladder, bands, k, known = steps
     found_rows[:], found_scores[:] = -1, -np.inf
@@ -197,8 +197,8 @@ def route(table, asked, candidates, routes, trees, found):  # type: ignore[no-un
     """
     bases, firsts, width, ties = table
     rows_of = Table(bases, firsts, width, ties)
-    given, matrix, bias, values, ready = asked
-    queries = Asked(given, matrix, bias, values, ready)
+    given, matrix, half, bias, values, ready = asked
+    queries = Asked(given, matrix, half, bias, values, ready)
     found_rows, found_scores, coordinates, mean_widths = found
     start, widths, knots, curves, price = routes
     feature, threshold, children, value, roots, depths = trees

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ..types import F32, I64
+from ..types import F32, I64, U16
 from .float16 import SUMS, fetch, products
 from .options import INNER
 
@@ -31,6 +31,7 @@ class Asked(NamedTuple):
 
     given: F32  # (Q, D) as the encoder gives them
     matrix: F32  # (D, D) of the rotation or the query map
+    half: U16  # the bits of its float16 copy, which is read instead; or empty
     bias: F32  # (D,) or empty
     values: F32  # (Q, D), rotated up to …
     ready: I64  # (Q,) … these widths
@@ -73,10 +74,13 @@ def rotate(asked: Asked, q: int, end: int) -> None:
     """Rotates a query on to the width `end`."""
     given, value = asked.given[q], asked.values[q]
     for j in range(asked.ready[q], end):
-        axis = asked.matrix[j]
         total = np.float32(0.0)
-        for i in range(len(given)):
-            total += axis[i] * given[i]
+        if len(asked.half):
+            total += products(asked.half.ctypes.data + 2 * j * len(given), given.ctypes.data, len(given))[0]  # type: ignore[call-arg]
+        else:
+            axis = asked.matrix[j]
+            for i in range(len(given)):
+                total += axis[i] * given[i]
         value[j] = total + asked.bias[j] if len(asked.bias) else total
     asked.ready[q] = max(asked.ready[q], end)
 
