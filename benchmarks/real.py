@@ -37,7 +37,7 @@ from adawidth.stages import MemoryBackend
 from adawidth.training.taper import RotatedQueries, fit_taper
 from turns import recall, summary, take
 
-K, START, HELD, CHOOSING, TURNS, EACH, BATCH, THREADS = 10, 64, 1_500, 400, 40, 8, 256, 2
+K, START, HELD, CHOOSING, TURNS, EACH, BATCH, THREADS = 10, 64, 1_500, 400, 30, 32, 256, 2
 AGAIN = 8  # settings of a way that are timed again
 RECALLS = (0.95, 0.98, 0.99)
 SMALL = 2_000  # rows of an index that is made only to load a library

@@ -25,7 +25,8 @@ LIST_SAMPLE = 64  # rows per list that the centroids are learned from
 TRIED = 300  # of them
 NEAREST = 10  # nearest neighbours of each …
 AMONG = 200  # … by whole rows, among so many by the codes of all lists
-KEPT = 0.995  # share of these that the lists must hold
+KEPT = 0.99  # share of these that the lists must hold
+MARGIN = 1.5  # of nprobe, since some collections' queries are unlike any of their documents
 SHORTLIST = 500
 SHORTER, LONGER = 0.25, 0.5  # powers of the length of a shortlist that the lists to scan grow with, below that length and above
 MET = 4  # rows scanned per row wanted, at least
@@ -170,7 +171,7 @@ class Lists(Codes):
         ahead = -np.sort(-scores, axis=1)
         own = np.take_along_axis(scores, self._stored.list_of[near], axis=1)  # of the list that a neighbour is in
         places = np.concatenate([np.searchsorted(-some, -these) for some, these in zip(ahead, own, strict=True)])
-        self._stored.probes[0] = 1 + np.quantile(places, KEPT, method="higher")
+        self._stored.probes[0] = min(scores.shape[1], 1 + MARGIN * np.quantile(places, KEPT, method="higher"))
 
 
 def _in_places(rows: I32, allowed: Mask) -> U64:
