@@ -32,7 +32,7 @@ from rival_engines import RIVALS, Answer, Rival
 
 K, WANTED, TIMED, BATCH, TURNS = 10, 0.98, 200, 100, 2
 FITTED = 20_000  # documents that the rotation is fitted on
-SHORTLISTS = (20, 40, 80, 150, 300, 500)
+SHORTLISTS = (20, 40, 80, 150, 300, 500, 1_000)
 STEPPED = SHORTLISTS[1::2]  # of which the slower way takes these
 EFFORTS = (20, 50, 100, 200, 400, 700, 1_000, 1_600)
 
