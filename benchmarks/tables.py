@@ -175,6 +175,15 @@ def speed() -> str:
         keys = ("rows", "width", "file_mb", "grown_mb", "bound_mb", "fit_seconds", "chosen")
         rows = [[row[key] for key in keys] for row in memory["results"]]
         parts += [f"`{memory['command']}`", "", table(["rows", "width", "file MB", "grown MB", "bound MB", "seconds", "chosen"], rows), ""]
+    if fits := result("fit_time"):
+        before, now = (fits["nDCG@10 at 64"][side] for side in ("before", "now"))
+        parts += [
+            f"`{fits['command']}`: a fit takes {fits['ratio']} of the time that it took in 0.1.0; nDCG@10 at 64 is {now}, it was {before}.",
+            "",
+        ]
+    if widths := result("fit_width"):
+        told = ", ".join(f"{times} at {int(width):,}" for width, times in sorted(widths["times_384"].items(), key=lambda one: int(one[0])))
+        parts += [f"`{widths['command']}`: a fit's time by encoder width, in times that of 384: {told}.", ""]
     if routing := result("routing"):
         parts += ["`python benchmarks/routing.py`: features and trees for one query, 500 candidates, medians of interleaved runs.", ""]
         keys = list(routing["results"][0])
@@ -194,6 +203,10 @@ def searching() -> str:
         }  # fmt: skip
         parts += ["`python benchmarks/rescoring.py`: 500 given candidates to the best 10.", ""]
         parts += [table(head.values(), [[row[key] for key in head] for row in rescoring["results"]]), ""]
+    if overhead := result("overhead"):
+        spent, size = overhead["microseconds"], f"{overhead['documents']:,} vectors of {overhead['width']}"
+        told = ", ".join(f"{name} {spent[name]}" for name in ("rotation", "scan", "rescoring", "python"))
+        parts += [f"`{overhead['command']}`: {spent['search']} µs for a query over {size}: {told}.", ""]
     if latency := result("latency"):
         head = ["documents", "spectrum drawn out", "codes", "lists scanned", "candidates", "recall@10", "mean width"]
         head += ["one query", "faiss", "ratio", "in a batch", "faiss", "ratio", "bytes in memory", "on disk"]
