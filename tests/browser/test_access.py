@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,14 @@ def tab_to(page: Page, wanted: str, most: int = 80) -> None:
     pytest.fail(f"{most} presses of Tab never reach {wanted}")
 
 
+@contextmanager
+def new_results(page: Page) -> Iterator[None]:
+    """Waits until other results stand where those of before stood, so that what is pressed next is not about to go."""
+    page.eval_on_selector("#results > li", "item => { item.dataset.before = ''; }")
+    yield
+    page.locator("#results > li[data-before]").wait_for(state="detached")
+
+
 def settle(page: Page) -> None:
     """Everything shown: an answer, its numbers, all charts."""
     search_for(page)
@@ -50,10 +59,12 @@ def test_everything_works_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("Enter")
     page.locator("#compare .card").nth(2).wait_for()
     tab_to(page, "#budget")
-    page.keyboard.press("Home")
+    with new_results(page):
+        page.keyboard.press("Home")
     page.get_by_text("32 numbers per candidate", exact=False).first.wait_for()
     tab_to(page, "#automatic")
-    page.keyboard.press("Space")
+    with new_results(page):
+        page.keyboard.press("Space")
     page.locator("#automatic[aria-pressed=true]").wait_for()
     tab_to(page, ".thumb")
     page.keyboard.press("Space")
