@@ -124,8 +124,8 @@ def test_shutdown_finishes_what_is_running(started: Callable[..., Process]) -> N
             with httpx.Client(base_url=process.url, headers=AUTHORISED, timeout=60) as http:
                 try:
                     return http.post("/v1/search", json={"text": ["rain"] * 64, "k": 100}).status_code
-                except (httpx.ConnectError, httpx.RemoteProtocolError):
-                    return 0  # it had stopped listening, or had not begun to read this one
+                except (httpx.NetworkError, httpx.RemoteProtocolError):
+                    return 0  # it had stopped listening, or had not begun to read this one; what it had begun is counted below
 
         first = pool.submit(ask, 0)
         assert first.result() == 200
