@@ -226,7 +226,7 @@ def chosen(ways: Ways, queries: np.ndarray, truth: np.ndarray) -> dict[float, tu
     best: dict[float, tuple[dict[str, Any], Way]] = {}
     for wanted in RECALLS:
         if quick := [(knob, way) for _, kept, knob, way in tried if kept >= wanted][:AGAIN]:
-            times = take({str(i): lambda q, way=way: way(queries[q : q + 1]) for i, (_, way) in enumerate(quick)}, TURNS, EACH)
+            times = take({str(i): lambda q, way=way: way(queries[q : q + 1]) for i, (_, way) in enumerate(quick)}, CHOOSING // EACH, EACH)
             best[wanted] = min(enumerate(quick), key=lambda one: float(np.median(times[str(one[0])])))[1]
     return best
 
