@@ -66,9 +66,7 @@ class Rescorer:
             raise DataError(f"{shapes}: there must be as many of both, queries at least {self._width} wide, and k at least 1")
         if count > FEW:
             queries.upto(reach)
-        bias = NO_BIAS if queries.bias is None else queries.bias
-        half = NO_HALF if count > FEW or queries.matrix.nbytes <= CACHED else self._halved(queries.matrix)
-        asked = (np.ascontiguousarray(queries.queries), queries.matrix, half, bias, queries.values, queries.ready)
+        asked = self._asked(queries)
         found = rescore.Found(np.empty((count, k), np.int64), np.empty((count, k), np.float32), np.empty(count, np.int64), np.empty(count))
         candidates = np.ascontiguousarray(candidates, np.int64)
         outputs = (found.rows, found.scores, found.coordinates, found.widths)
@@ -80,6 +78,19 @@ class Rescorer:
         if highest >= self._count:
             raise DataError(f"candidate row {highest} is not one of the {self._count} rows")
         return found
+
+    def rotated(self, queries: Rotated, width: int) -> F32:
+        """All queries, the leading `width` coordinates of which are rotated: by compiled code where they are few. (Q, D)"""
+        if len(queries.queries) > FEW:
+            return queries.upto(width)
+        rescore.turn(self._asked(queries), width)
+        return queries.values
+
+    def _asked(self, queries: Rotated) -> tuple[Any, ...]:
+        """What kernels need of the queries."""
+        bias = NO_BIAS if queries.bias is None else queries.bias
+        half = NO_HALF if len(queries.queries) > FEW or queries.matrix.nbytes <= CACHED else self._halved(queries.matrix)
+        return np.ascontiguousarray(queries.queries), queries.matrix, half, bias, queries.values, queries.ready
 
     def _halved(self, matrix: F32) -> U16:
         """The bits of a rotation in float16."""

@@ -127,7 +127,7 @@ class View(RowBackend):
         shortlist = max(shortlist, k) * (FILTERED if coarse and self._whole is not None else 1)
         if not fusible(policy) or not self.segments:
             return super().answer(queries, policy, k, shortlist)
-        candidates = self._candidates(queries.upto(self._coded_width), shortlist, None)
+        candidates = self._candidates(self._rescorer.rotated(queries, self._coded_width), shortlist, None)
         count = self._check(candidates)
         found = self._rescorer.answer(queries, candidates, policy, k)
         read = Read(count, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)

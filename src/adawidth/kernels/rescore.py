@@ -214,6 +214,15 @@ def route(table, asked, candidates, routes, trees, found):  # type: ignore[no-un
 
 
 @njit(**ENTRY)
+def turn(asked, end):  # type: ignore[no-untyped-def]
+    """Rotates queries, given as the tuple `asked`, on to the width `end`."""
+    given, matrix, half, bias, values, ready = asked
+    queries = Asked(given, matrix, half, bias, values, ready)
+    for q in range(len(given)):
+        rotate(queries, q, end)
+
+
+@njit(**ENTRY)
 def survey(candidates: I64, first: int, last: int, size: int, unread: Mask, counts: I64) -> bool:
     """Counts each query's candidates; whether one is unread.
 

@@ -11,7 +11,7 @@ from numba import njit
 from ..types import F32, I64, U8, U64
 from .lookup import TOGETHER, lowest, sums
 from .options import ENTRY, INNER, NONE, ONE
-from .select import front, reached_by
+from .select import front
 
 LARGEST = 127.0  # in a table: two of them are added in a byte
 MOST = 65_535.0  # a sum
@@ -19,8 +19,9 @@ SAMPLED = 48  # one block in so many gives the first bound …
 FEW = 8  # … or more, so that there are so many; a smaller sample tells nothing …
 OFTEN = 4  # … and one in fewer than so many takes too long
 MANY = 8  # rows per row wanted; else a sample saves nothing
+GROUP = 64  # blocks that are scored before any is looked at
 ROOM = 64 * TOGETHER  # keys held beyond twice those wanted: the best of them are selected when it is full
-SURE = 3.0  # standard deviations by which the sample's bound is lower than what it estimates
+SURE = 5.0  # standard deviations by which the sample's bound is lower than what it estimates
 
 
 @njit(fastmath={"reassoc", "contract", "nsz"}, **INNER)
@@ -63,50 +64,77 @@ def fill(query: F32, points: F32, room: F32, tables: U8) -> np.float32:
 
 
 @njit(**INNER)
-def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, least: int, step: int, k: int, keys: I64) -> int:
-    """Keys of rows whose score is `least` or more, of every `step`-th block; the k best where they would be too many to hold.
+def existing(bits: np.uint64, block: int, rows: int, allowed: U64) -> np.uint64:
+    """Of a block's rows, those among its first `rows`, and allowed."""
+    if rows < TOGETHER:
+        bits &= (np.uint64(1) << np.uint64(rows)) - np.uint64(1)
+    return bits & allowed[block] if len(allowed) else bits
+
+
+@njit(**INNER)
+def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, least: int, k: int, keys: I64) -> int:
+    """Keys of rows whose score is `least` or more; the k best where they would be too many to hold.
 
     List l is `counts[l]` rows from block `firsts[l]` on, whose scores are higher by `shifts[l]`. `allowed` has a bit for each row, or
     is empty. A key is a score and, negative, a row's place: the higher score comes first, then the lower place. Returns how many
     keys there are.
+
+    Some blocks are scored first, without a branch, and only then those looked at that have such rows, since no CPU can predict which.
     """
-    scores = np.empty(TOGETHER, np.uint16)
+    scores, reached, hits = np.empty((GROUP, TOGETHER), np.uint16), np.empty(GROUP, np.uint64), np.empty(GROUP, np.int64)
     out, start, worth, width = scores.ctypes.data, packed.ctypes.data, tables.ctypes.data, packed.shape[1]
-    n, seen, room = 0, 0, len(keys) - TOGETHER
+    n, room = NONE, len(keys) - TOGETHER
     for which in range(len(counts)):
-        shift = shifts[which]
-        for begin in range(0, counts[which], TOGETHER):
-            seen += 1
-            if seen % step:
-                continue
-            block = firsts[which] + begin // TOGETHER
+        count, first, shift = counts[which], firsts[which], shifts[which]
+        blocks = (count + TOGETHER - 1) // TOGETHER
+        for begin in range(0, blocks, GROUP):
             if least - shift > MOST:
-                continue
-            bits: np.uint64 = sums(start + block * width * TOGETHER, worth, width, out, max(least - shift, 0))
-            if bits == 0:
-                continue
-            if counts[which] - begin < TOGETHER:
-                bits &= (np.uint64(1) << np.uint64(counts[which] - begin)) - np.uint64(1)
-            if len(allowed):
-                bits &= allowed[block]
-            while bits:
-                i: int = lowest(bits)  # type: ignore[call-arg]
-                bits &= bits - np.uint64(1)
-                keys[n] = (np.int64(scores[i]) + shift << 32) - (block * TOGETHER + i)
-                n += 1
-            if n > room:
-                least, n = (front(keys, n, k) + 0xFFFFFFFF) >> 32, k
+                break
+            hit = NONE
+            for i in range(min(blocks - begin, GROUP)):
+                place = start + (first + begin + i) * width * TOGETHER
+                reached[i] = sums(place, worth, width, out + 2 * TOGETHER * i, max(least - shift, 0))
+                hits[hit] = i
+                hit += np.int64(reached[i] != 0)
+            for i in hits[:hit]:
+                block = first + begin + i
+                bits = existing(reached[i], block, count - (begin + i) * TOGETHER, allowed)
+                while bits:
+                    row: int = lowest(bits)  # type: ignore[call-arg]
+                    bits &= bits - np.uint64(1)
+                    keys[n] = (np.int64(scores[i, row]) + shift << 32) - (block * TOGETHER + row)
+                    n += 1
+                if n > room:
+                    least, n = (front(keys, n, k) + 0xFFFFFFFF) >> 32, k
     return n
 
 
 @njit(**INNER)
-def bound(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, step: int, k: int, keys: I64) -> int:
+def bound(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, step: int, k: int) -> int:
     """A score that more than k of all rows almost surely reach, from every `step`-th block; 0 where these are too few."""
-    wanted = k / step
-    rank = np.int64(np.ceil(wanted + SURE * np.sqrt(wanted))) + 1
-    keys = keys[: 2 * rank + 4 * TOGETHER]
-    n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, step, rank, keys)
-    return (reached_by(keys[:n], rank) + 0xFFFFFFFF) >> 32 if rank < n else 0
+    scores = np.empty(TOGETHER, np.uint16)
+    out, start, worth, width = scores.ctypes.data, packed.ctypes.data, tables.ctypes.data, packed.shape[1]
+    highest = np.zeros(np.int64(np.ceil(k / step + SURE * np.sqrt(k / step))) + 1, np.int64)  # ascending
+    seen = NONE
+    for which in range(len(counts)):
+        count, first, shift = counts[which], firsts[which], shifts[which]
+        blocks = (count + TOGETHER - 1) // TOGETHER
+        for place in range(step - 1 - seen % step, blocks, step):
+            if highest[0] >= MOST + shift:
+                continue
+            bits: np.uint64 = sums(start + (first + place) * width * TOGETHER, worth, width, out, max(highest[0] + 1 - shift, 0))
+            bits = existing(bits, first + place, count - place * TOGETHER, allowed)
+            while bits:
+                score = np.int64(scores[lowest(bits)]) + shift  # type: ignore[call-arg]
+                bits &= bits - np.uint64(1)
+                if score > highest[0]:
+                    i = ONE
+                    while i < len(highest) and highest[i] < score:
+                        highest[i - 1] = highest[i]
+                        i += 1
+                    highest[i - 1] = score
+        seen += blocks
+    return highest[0]
 
 
 @njit(**INNER)
@@ -118,10 +146,10 @@ def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables
     least, step = NONE, min(blocks // FEW, SAMPLED)
     keys = np.empty(2 * k + ROOM, np.int64)
     if step >= OFTEN and k * MANY <= blocks * TOGETHER:
-        least = bound(packed, counts, firsts, shifts, allowed, tables, step, k, keys)
-    n = collect(packed, counts, firsts, shifts, allowed, tables, least, ONE, k, keys)
+        least = bound(packed, counts, firsts, shifts, allowed, tables, step, k)
+    n = collect(packed, counts, firsts, shifts, allowed, tables, least, k, keys)
     if n < k and least > 0:  # the sample was misleading
-        n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, ONE, k, keys)
+        n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, k, keys)
     if n > k:
         front(keys, n, k)
         n = k

@@ -7,32 +7,35 @@ from .options import INNER
 
 
 @njit(**INNER)
-def reached_by(numbers: I64, k: int) -> int:
-    """A number that exactly k of some numbers, which all differ, reach: found by bisection, as counting needs no branch to predict."""
+def kth_largest(numbers: I64, k: int) -> int:
+    """The k-th largest of some numbers: found by bisection, as counting needs no branch to predict."""
     low, high = numbers[0], numbers[0]
-    for number in numbers:
-        low, high = min(low, number), max(high, number)
+    for i in range(len(numbers)):  # by index, which becomes vector code
+        low, high = min(low, numbers[i]), max(high, numbers[i])
+    largest = high
     while low < high:
         middle = (low | high) - ((low ^ high) >> 1)  # rounded up; the difference of the two might overflow
         count = 0
-        for number in numbers:
-            count += number >= middle
+        for i in range(len(numbers)):
+            count += numbers[i] >= middle
         if count >= k:
             low = middle
         if count == k:
             break
         if count < k:
             high = middle - 1
-    return low
+    for i in range(len(numbers)):  # k of them reach `low`, which may lie between two
+        largest = min(largest, numbers[i] if numbers[i] >= low else largest)
+    return largest
 
 
 @njit(**INNER)
 def front(numbers: I64, n: int, k: int) -> int:
-    """Brings the k largest of the first n numbers, which all differ, to the front, in their order; a number that only these reach.
+    """Brings the k largest of the first n numbers, which all differ, to the front, in their order; the k-th largest.
 
     The others are not kept.
     """
-    least, count = reached_by(numbers[:n], k), 0
+    least, count = kth_largest(numbers[:n], k), 0
     for i in range(n):
         number = numbers[i]
         numbers[count] = number
