@@ -211,6 +211,24 @@ def test_no_search_reads_all_rows(storage: Any, options: dict[str, Any], tmp_pat
     assert (hits.read.bytes <= scan + 2 * 116 * D).all()
 
 
+@pytest.mark.parametrize("storage", ["flat", "pq4", "ivf", "graph"])
+def test_threads_share_the_scan_for_a_single_query(storage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = AdaWidth.fit(vectors(3_000), vectors(60, seed=1), recipe="pca")
+    index = model.index(Vectors.of(vectors(3_000), [str(i) for i in range(3_000)]), tmp_path / "i", storage=storage)
+    index.remove([str(i) for i in range(0, 3_000, 3)])
+    index.add(vectors(200, seed=4), [f"new {i}" for i in range(200)])
+    queries = vectors(20, seed=3)
+    alone = [index.search(query, shortlist=300) for query in queries]
+    monkeypatch.setattr("adawidth.index.view.SHARED", 1_000)
+    parts = []
+    monkeypatch.setattr("adawidth.index.view.ThreadPoolExecutor", lambda threads: parts.append(threads) or ThreadPoolExecutor(threads))
+    for query, expected in zip(queries, alone, strict=True):
+        found = index.search(query, shortlist=300, threads=3)
+        assert found.ids == expected.ids
+        np.testing.assert_array_equal(found.scores, expected.scores)
+    assert set(parts) == {2 if storage in ("flat", "graph") else 4}  # the small segment is scanned by one
+
+
 def test_queries_are_rotated_as_far_as_they_are_read(index: Index) -> None:
     read = index.search(vectors(2, seed=3), width=64).read
     assert read is not None

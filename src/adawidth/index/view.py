@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..kernels.rescore import survey
 from ..kernels.topk import top_k
 from ..policies import Policy
 from ..rotation import Rotated
-from ..stages import RowBackend, Stage
+from ..stages import Backend, RowBackend, Stage
 from ..stages.words import Lexicon
 from ..types import F32, I64, Mask, Rows, Widths
 from .columns import Columns
@@ -41,13 +42,24 @@ if TYPE_CHECKING:
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
 MORE = 16  # candidates beyond those wanted: codes and rows are rounded differently, and a query's own document is left out
 FILTERED = 2  # times the candidates wanted, with a filter: codes made for all documents tell fewer of those that lie together apart
+SHARED = 500_000  # documents from which on threads share a scan: fewer are scanned before a second thread has begun
 FILTERS = 32  # answers to filters that are kept
+
+
+class Part(NamedTuple):
+    """Some of the documents, as one thread searches them."""
+
+    codes: Codes
+    first: int  # row
+    held: int  # documents that may be found
+    allowed: Mask | None
 
 
 class View(RowBackend):
     """An index folder at one commit. Safe for concurrent searches."""
 
     _whole: View | None = None  # what a restricted one is part of
+    _parts: tuple[Part, ...] = ()  # of the codes, that threads search side by side; none where one thread searches all
 
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
         self.manifest = manifest
@@ -65,6 +77,7 @@ class View(RowBackend):
         self._columns = Columns(manifest)
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
+        self._splits: dict[int, tuple[Part, ...]] = {}  # by the number of threads
 
     def __len__(self) -> int:
         return self._count
@@ -108,6 +121,14 @@ class View(RowBackend):
         restricted._allowed, restricted._count = self._filters[key]
         restricted._whole = self  # whose lengths the rescorer reads
         return restricted
+
+    def shared(self, threads: int) -> View:
+        """The same, where so many threads share the scan for a query; itself if that would take longer."""
+        if self._whole is not None or len(self.alive) < SHARED or threads < 2:
+            return self
+        same = copy(self)
+        same._parts = self._split(threads)
+        return same
 
     def vectors(self, rows: Rows) -> F32:
         """The documents in these rows as they are kept: rotated, cut, rounded to float16. (n, m)"""
@@ -224,8 +245,33 @@ class View(RowBackend):
             part.flags.writeable = False  # so that codes can keep what they make of a filter
         return [None if part.all() else part for part in parts]
 
+    def _split(self, threads: int) -> tuple[Part, ...]:
+        """The codes of all segments, those of large ones in parts."""
+        if threads not in self._splits:
+            parts = []
+            for (codes, _, _), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
+                for begin, part in codes.parts(threads if len(codes) >= SHARED else 1):
+                    mask = None if allowed is None else allowed[begin : begin + len(part)]
+                    parts.append(Part(part, first + begin, len(part) if mask is None else int(mask.sum()), mask))
+            self._splits[threads] = tuple(parts)
+        return self._splits[threads]
+
+    def _candidates_side_by_side(self, queries: F32, k: int) -> Rows:
+        """The same, by several threads."""
+
+        def found(part: Part) -> tuple[Rows, F32]:
+            wanted = np.ascontiguousarray(queries[:, : part.codes.width])
+            rows = part.codes.search(wanted, min(k, part.held), part.allowed)
+            return np.where(rows >= 0, rows + part.first, -1), part.codes.scores(wanted, rows)
+
+        with ThreadPoolExecutor(len(self._parts)) as pool:
+            rows, scores = zip(*pool.map(found, self._parts), strict=True)
+        return _best(np.concatenate(rows, axis=1), np.concatenate(scores, axis=1), k)
+
     def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
         """The k best documents by the codes, in any order, -1 where there are fewer. (Q, C)"""
+        if self._parts and own is None:
+            return self._candidates_side_by_side(queries, k)
         found, scores, several = [], [], len(self._codes) > 1 and sum(min(k, count) for _, _, count in self._codes) > k
         for (codes, width, count), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
             rows = codes.search(queries[:, :width], min(k, count), allowed)
@@ -234,8 +280,7 @@ class View(RowBackend):
                 scores.append(codes.scores(queries[:, :width], rows))
         candidates = found[0] if len(found) == 1 else np.concatenate([np.empty((len(queries), 0), np.int64), *found], axis=1)
         if several:
-            best = top_k(np.concatenate(scores, axis=1), np.arange(candidates.shape[1]), k)
-            candidates = np.take_along_axis(candidates, best, axis=1)
+            candidates = _best(candidates, np.concatenate(scores, axis=1), k)
         if own is not None:
             candidates[candidates == own[:, None]] = -1
         return candidates
@@ -301,3 +346,13 @@ class View(RowBackend):
                 f"width {width} is asked for, but the index keeps {self.width} coordinates: "
                 f"ask for at most {self.width}, or index again with a larger --keep"
             )
+
+
+def _best(candidates: Rows, scores: F32, k: int) -> Rows:
+    """The k best candidates of each query. (Q, C), (Q, C) -> (Q, k)"""
+    return np.take_along_axis(candidates, top_k(scores, np.arange(candidates.shape[1]), k), axis=1)
+
+
+def shared(view: Backend, threads: int) -> Backend:
+    """What threads that share a single query search."""
+    return view.shared(threads) if isinstance(view, View) else view

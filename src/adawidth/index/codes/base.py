@@ -92,6 +92,10 @@ class Codes(ABC):
         finally:
             faiss.omp_set_num_threads(threads)
 
+    def parts(self, count: int) -> list[tuple[int, Codes]]:
+        """The same in so many parts that can be searched side by side, and the first row of each; one if they can't be split."""
+        return [(0, self)]
+
     @abstractmethod
     def scores(self, queries: F32, rows: Rows) -> F32:
         """Each query's inner products with some rows, as the codes tell them; -inf of row -1. (Q, m), (Q, n) -> (Q, n)"""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 
 from ...data import BLOCK
 from ...kernels import quantise, scan
+from ...kernels.lookup import TOGETHER
 from ...types import F32, U8, U64, Array, Mask, Rows
 from .base import SAMPLE, Block, Codes, checked
 from .codebook import checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
@@ -62,6 +65,17 @@ class FourBit(Codes):
     @property
     def bytes_per_document(self) -> float:
         return float(self._codes.shape[1])
+
+    def parts(self, count: int) -> list[tuple[int, Codes]]:
+        """Whole blocks of rows each."""
+        ends = np.linspace(0, len(self._packed), count + 1).astype(int) * TOGETHER
+        found: list[tuple[int, Codes]] = []
+        for first, end in pairwise(ends.tolist()):
+            part = copy(self)
+            part.__dict__.pop("_last", None)  # made of filters of all rows
+            part._codes, part._packed = self._codes[first:end], self._packed[first // TOGETHER : end // TOGETHER]
+            found.append((first, part))
+        return found
 
     def scores(self, queries: F32, rows: Rows) -> F32:
         return quantise.scores(self._codes, np.ascontiguousarray(rows), tables(queries @ self._turn.T, self._points))

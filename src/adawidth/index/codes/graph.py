@@ -16,7 +16,7 @@ from ...data import BLOCK
 from ...errors import ArtifactError
 from ...kernels import graph
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
-from .base import Block, checked, sample
+from .base import Block, Codes, checked, sample
 from .fourbit import FourBit
 from .packed import ALL, bits_of, even, packed
 
@@ -92,6 +92,10 @@ class Graph(FourBit):
         if self._scans(held):
             return super().bytes_per_document * len(self)
         return float(held * graph.NEIGHBOURS * (self._blocks.shape[1] + 4) + self._first.nbytes)
+
+    def parts(self, count: int) -> list[tuple[int, Codes]]:
+        """One: a walk can't be split."""
+        return [(0, self)]
 
     def _search(self, queries: F32, k: int, allowed: U64 = ALL) -> Rows:
         held = self._held(k)

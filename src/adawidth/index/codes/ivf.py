@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Self
@@ -125,6 +126,15 @@ class Lists(Codes):
     @property
     def scan_bytes(self) -> float:
         return self.share_scanned * self._stored.codes.nbytes
+
+    def parts(self, count: int) -> list[tuple[int, Codes]]:
+        """All rows each, and every `count`-th list: the others are empty in this part."""
+        found: list[tuple[int, Codes]] = []
+        for own in range(count):
+            part, (packed, counts, *rest) = copy(self), self._lists
+            part._lists = (packed, np.where(np.arange(len(counts)) % count == own, counts, 0), *rest)
+            found.append((0, part))
+        return found
 
     def scores(self, queries: F32, rows: Rows) -> F32:
         stored, rotated = self._stored, queries @ self._stored.turn.T
