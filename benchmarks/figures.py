@@ -5,6 +5,7 @@ python benchmarks/figures.py                     (writes docs/figures/*.svg)
 
 import io
 import json
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -38,31 +39,24 @@ def read(name: str) -> Any:
 
 
 def curves() -> None:
-    """nDCG@10 against the coordinates read: a line a method, and what the stages of AdaWidth reach at a mean width."""
-    cells = read("rotations")["cells"]
-    tapers = [row for row in read("taper") if row["policy"] == "taper" and row.get("budget") and not row.get("note")]
+    """nDCG@10 against the coordinates read of a candidate, a line a method: means over its seeds."""
+    cells = [cell for cell in read("paper/curves")["cells"] if cell["encoder"] == "minilm"]
     figure, axes = plt.subplots(1, 3, figsize=(WIDE, 4.9))
-    methods = {"truncation": "truncation", "pca": "PCA", "adawidth-no-labels": "AdaWidth, no labels", "adawidth": "AdaWidth"}
+    methods = {"truncation": "truncation", "pca": "PCA", "adawidth:unlabelled": "AdaWidth, no labels", "adawidth": "AdaWidth"}
     for axis, collection in zip(axes, COLLECTIONS, strict=True):
-        axis.axhline(
-            cells[f"{collection}/minilm/truncation/0"]["all"]["384"], color=INK, lw=1.5, ls=DASHED, label="frozen encoder, all 384"
-        )
+        of_it = [cell for cell in cells if cell["dataset"] == collection]
+        axis.axhline(of_it[0]["frozen"], color=INK, lw=1.5, ls=DASHED, label="frozen encoder, all 384")
         for method, label in methods.items():
-            runs = [cell["all"] for name, cell in cells.items() if name.startswith(f"{collection}/minilm/{method}/")]
-            widths = sorted(map(int, runs[0]))
-            means = [sum(run[str(m)] for run in runs) / len(runs) for m in widths]
-            axis.plot(widths, means, color=METHODS[method], lw=3 if method == "adawidth" else 2, label=label)
-        wanted = (collection, "minilm", "learned", 32, 40)
-        (point,) = [row for row in tapers if (row["collection"], row["encoder"], row["rotation"], row["start"], row["budget"]) == wanted]
-        axis.plot(
-            point["mean_width"], point["nDCG@10"], "*", ms=19, mew=1.2, mec=PAPER, color=METHODS["adawidth"], zorder=5, ls="",
-            label="AdaWidth by stages, at its mean width",
-        )  # fmt: skip
+            runs = [cell["points"] for cell in of_it if cell["method"] == method]
+            widths, values = (
+                [statistics.mean(point[name] for point in same) for same in zip(*runs, strict=True)] for name in ("mean_width", "nDCG@10")
+            )
+            axis.plot(widths, values, color=METHODS[method], lw=3 if method == "adawidth" else 2, label=label)
         powers(axis, [32, 64, 128, 384])
         axis.tick_params(axis="x", labelsize=13)
         axis.set_title(collection)
     axes[0].set_ylabel("nDCG@10, test")
-    axes[1].set_xlabel("coordinates read")
+    axes[1].set_xlabel("coordinates read of a candidate, mean")
     below(figure, axes[0], columns=2, room=0.24)
     save(figure, "widths")
 

@@ -12,7 +12,7 @@ METHODS = {
     "truncation": "#8a939e",
     "pca": "#4c86c6",
     "kyfan": "#3aa39b",
-    "adawidth-no-labels": "#b279a2",
+    "adawidth:unlabelled": "#b279a2",
     "adawidth": "#e45756",
     "funnel": "#3aa39b",
     "router": "#4c86c6",

@@ -31,7 +31,7 @@ TAUGHT = [  # by gradient, with labels
 
 
 # quick tests have one of the kind: matryoshka-adaptor
-DEAR = {*TAUGHT, "dense", "adawidth-query", "adawidth-query:labelled", "dense:paper"} - {"matryoshka-adaptor"}
+DEAR = {*TAUGHT, "dense", "adawidth:unlabelled", "adawidth-query", "adawidth-query:labelled", "dense:paper"} - {"matryoshka-adaptor"}
 
 
 def some_slow(names: list[str]) -> list[Any]:
@@ -117,6 +117,12 @@ def test_the_same_seed_gives_the_same_answers(name: str, collection: Dataset) ->
 def test_learns_without_labels(name: str, collection: Dataset) -> None:
     method = baseline(name).fit(collection.learning(labels=False))
     assert method.search(collection.documents, collection.split("test"), 32, 10).rows.shape == (60, 10)
+
+
+def test_labels_that_are_hidden_change_nothing(collection: Dataset) -> None:
+    first, again = (baseline("adawidth:unlabelled").fit(collection.learning(labels=labels)) for labels in (True, False))
+    found = (method.search(collection.documents, collection.split("test"), 32, 10).rows for method in (first, again))
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.fixture

@@ -44,6 +44,7 @@ REGISTRY = {
     "pq4": "quantised:PQ4",
     "paper": "paper:Paper",
     "adawidth": "adawidth:AdaWidthTaper",
+    "adawidth:unlabelled": "adawidth:UnlabelledAdaWidth",
     "adawidth-query": "adawidth_query:AdaWidthQuery",
     "adawidth-query:labelled": "adawidth_query:LabelledAdaWidthQuery",
 }  # name or name:variant -> module:class, imported on first use; a variant "oracle" reads the test queries' own labels

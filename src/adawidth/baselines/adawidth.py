@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
 from ..data import Learning
@@ -29,3 +30,16 @@ class AdaWidthTaper(Staged):
         """The taper at this mean width, at most its target."""
         taper = fitted(self, self.taper)
         return plain(budget) if budget <= taper.starts[0] else taper.policy(budget=min(budget, taper.target), k=k)
+
+
+class UnlabelledAdaWidth(AdaWidthTaper):
+    """The same for those who have queries and no labels: the rotation and the taper's calibration see none."""
+
+    def fit(self, learning: Learning, seed: int = 0) -> Self:
+        return super().fit(unlabelled(learning), seed)
+
+
+def unlabelled(learning: Learning) -> Learning:
+    """The same without its labels."""
+    train, dev = (replace(part, judged=None) for part in (learning.train, learning.dev))
+    return replace(learning, train=train, dev=dev)

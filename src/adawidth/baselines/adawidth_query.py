@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Self
 
 from ..data import Learning, Queries
@@ -10,7 +9,7 @@ from ..rotation import QueryMap
 from ..training.fit import fit_model
 from ..training.refit import learn_task
 from ..types import F32
-from .adawidth import AdaWidthTaper
+from .adawidth import AdaWidthTaper, unlabelled
 from .base import fitted
 
 
@@ -44,9 +43,3 @@ class LabelledAdaWidthQuery(AdaWidthQuery):
     """`fit` with a query map: both are trained on labels."""
 
     labelled = True
-
-
-def unlabelled(learning: Learning) -> Learning:
-    """The same without its labels."""
-    train, dev = (replace(part, judged=None) for part in (learning.train, learning.dev))
-    return replace(learning, train=train, dev=dev)

@@ -17,10 +17,11 @@ from .base import Cell, Claim, Experiment, Part, Settings, Verdict, interval, lo
 from .margins import CLOSE, across, losses, margin, ratios, saved, strongest
 from .methods import Measured, method_parts
 
-OURS = ("adawidth", "adawidth-query", "adawidth-query:labelled")
+OURS = ("adawidth", "adawidth:unlabelled", "adawidth-query", "adawidth-query:labelled")
 PAPER = "paper"
 COMPARED = ("matryoshka-adaptor", "smec", "learning-to-select")  # by the paper
 DRAWN = (*OURS, PAPER, "dense", *COMPARED, "pca", "truncation")  # in colour; all others are grey
+COLUMNS = 3  # of panels, where pairs make no grid
 
 
 def parts(settings: Settings) -> list[Part]:
@@ -183,19 +184,29 @@ def _ours(found: Measured) -> list[str]:
 def draw(figure: Any, cells: Sequence[Cell]) -> None:
     """A panel per pair; the methods the paper names, ours and the strongest ones in colour, the others grey."""
     found = Measured(cells)
-    encoders = list(dict.fromkeys(encoder for _, encoder in found.pairs))
-    datasets = list(dict.fromkeys(dataset for dataset, _ in found.pairs))
-    figure.set_size_inches(2.2 + 4.2 * len(datasets), 0.8 + 3.6 * len(encoders))
+    rows, columns = _arranged(found.pairs)
+    figure.set_size_inches(2.2 + 4.2 * columns, 0.8 + 3.6 * rows)
     handles: dict[str, Any] = {}
-    for row, encoder in enumerate(encoders):
-        for column, dataset in enumerate(datasets):
-            if (dataset, encoder) in found.pairs:
-                axes = figure.add_subplot(len(encoders), len(datasets), row * len(datasets) + column + 1)
-                handles |= _panel(axes, found, (dataset, encoder))
+    for place, pair in enumerate(sorted(found.pairs, key=lambda pair: _place(pair, found.pairs))):
+        handles |= _panel(figure.add_subplot(rows, columns, place + 1), found, pair)
     figure.supxlabel("mean width (coordinates read per candidate)", color=INK, fontsize=10.5)
     figure.supylabel("nDCG@10", color=INK, fontsize=10.5)
     ordered = [name for name in (*DRAWN, "other methods", "oracles") if name in handles]
     figure.legend([handles[name] for name in ordered], ordered, loc="outside right center", frameon=False, labelcolor=INK)
+
+
+def _arranged(pairs: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    """Rows and columns of panels: encoders by datasets where every pair is there, else some in a row."""
+    datasets, encoders = ({pair[i] for pair in pairs} for i in range(2))
+    if len(pairs) == len(datasets) * len(encoders):
+        return len(encoders), len(datasets)
+    columns = min(len(pairs), COLUMNS)
+    return -(-len(pairs) // columns), columns
+
+
+def _place(pair: tuple[str, str], pairs: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    """Orders panels by encoder, then dataset, each as they are met first."""
+    return [encoder for _, encoder in pairs].index(pair[1]), [dataset for dataset, _ in pairs].index(pair[0])
 
 
 def _panel(axes: Any, found: Measured, pair: tuple[str, str]) -> dict[str, Any]:

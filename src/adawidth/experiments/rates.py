@@ -80,10 +80,10 @@ def draw(figure: Any, cells: Sequence[Cell]) -> None:
     middle, low, high = (np.array([cell["rates"][name] for cell in told], np.float64) for name in ("difference", "low", "high"))
     axes.errorbar(middle, range(len(told)), xerr=[middle - low, high - middle], fmt="o", color=SERIES[0][0], markersize=5)
     axes.axvline(0, color=MUTED, linewidth=1.1, linestyle=(0, (5, 3)))
-    dress(axes, "information rate γ: the rotation's less the frozen axes', median with 95 % interval")
+    dress(axes, "information rate γ of the rotation, less that of the frozen axes")
     axes.set_yticks(range(len(told)), [f"{label(cell)}, seed {cell['seed']}" for cell in told])
     axes.invert_yaxis()
-    axes.set_xlabel("difference per coordinate", color=INK)
+    axes.set_xlabel("median difference per coordinate, and its 95 % interval", color=INK)
 
 
 DIFFERS = "The paper names the rate and gives no figure of it; here it is the slope of ln(overtakers / N) over the width, query by query."
