@@ -1,8 +1,8 @@
 """Real vectors: ours against ScaNN, RaBitQ, SymphonyQG, faiss, hnswlib and usearch, one query at a time and in batches, one thread.
 
-    python benchmarks/real.py ../shared/datasets --encoded made [--collections minilm wordllama clues] [--ways ours_pq4 scann …]
+    python benchmarks/real.py ../shared/datasets --encoded made [--collections minilm wordllama clues synthetic] [--ways ours_pq4 scann …]
 
-About 15 minutes for all on two quiet cores.
+About 15 minutes for the first three on two quiet cores; `synthetic` is a million vectors of 1,024, for some of the ways.
 
 All documents of all collections of an encoder are in one index, and so are the queries that are not held out. Of 1,500 test queries
 400 are for choosing settings: each way is tried at all of its settings, and for each recall@10 of the exact full-width answer the
@@ -29,6 +29,7 @@ from typing import Any
 import faiss
 import numpy as np
 
+import synthetic
 from adawidth import AdaWidth, Rotation, Vectors, load_dataset, open_index
 from adawidth.data import unit
 from adawidth.policies.select import Policies
@@ -40,19 +41,24 @@ from turns import recall, summary, take
 K, START, HELD, CHOOSING, TURNS, EACH, BATCH, THREADS = 10, 64, 1_500, 400, 30, 32, 256, 2
 AGAIN = 8  # settings of a way that are timed again
 RECALLS = (0.95, 0.98, 0.99)
+SYNTHETIC = (1_000_000, 1_024)  # documents and width
+CALIBRATING = 200_000  # documents that the rotation and the taper learn from
 SMALL = 2_000  # rows of an index that is made only to load a library
 RESULTS = Path(__file__).parent / "results" / "real.json"
-SHORTLISTS = (30, 40, 50, 60, 70, 85, 100, 120, 140, 170, 200, 250, 300, 400, 500)
+SHORTLISTS = (30, 40, 50, 60, 70, 85, 100, 120, 140, 170, 200, 250, 300, 400, 500, 700, 1_000, 1_400)
 READ = ({"quality": 0.98}, {"quality": 0.99}, {"quality": 1.0}, {"width": "full"})  # how far candidates are read
 EFS = (12, 18, 24, 30, 36, 48, 64, 80, 96, 128, 160, 192, 256, 384)
-PROBES = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96)
-REORDERED = (20, 30, 45, 60, 90, 120, 180, 240, 360)  # candidates that ScaNN compares by whole vectors
+PROBES = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384)
+REORDERED = (20, 30, 45, 60, 90, 120, 180, 240, 360, 540)  # candidates that ScaNN compares by whole vectors
 Way = Callable[[np.ndarray], np.ndarray]  # queries (Q, D) -> rows (Q, 10)
 Ways = Iterator[tuple[dict[str, Any], Way]]
 
 
 def collection(encoder: str, folders: Iterable[Path]) -> tuple[np.ndarray, np.ndarray]:
     """Documents, with all queries but 1,500 among them, and those. A collection whose queries are documents gives some of these."""
+    if encoder == "synthetic":
+        made = synthetic.make(*SYNTHETIC, HELD - synthetic.OTHERS)
+        return unit(made.documents.astype(np.float32)), unit(np.concatenate([made.others, made.queries]))
     rng, documents, held = np.random.default_rng(0), [], []
     name = "ada002" if encoder == "clues" else encoder
     for path in sorted(
@@ -80,9 +86,10 @@ def lists(rows: np.ndarray) -> int:
 
 def built(rows: np.ndarray, asked: np.ndarray, folder: Path, storage: str) -> None:
     """An index folder; the taper is calibrated for the full width, on the queries for choosing settings."""
-    rotation = Rotation.pca(Vectors.of(rows))
+    some = Vectors.of(rows[:CALIBRATING])
+    rotation = Rotation.pca(some)
     train, dev = (RotatedQueries(rotation.apply(part)) for part in np.array_split(asked, 2))
-    taper = fit_taper(MemoryBackend(Vectors.of(rows), rotation), train, dev, target=rotation.width, starts=(START,))
+    taper = fit_taper(MemoryBackend(some, rotation), train, dev, target=rotation.width, starts=(START,))
     AdaWidth(rotation, Policies(rotation.width, taper, None), Record()).index(rows, folder, storage=storage).close()
 
 
