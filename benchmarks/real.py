@@ -7,7 +7,8 @@ About 15 minutes for the first three on two quiet cores; `synthetic` is a millio
 All documents of all collections of an encoder are in one index, and so are the queries that are not held out. Of 1,500 test queries
 400 are for choosing settings: each way is tried at all of its settings, and for each recall@10 of the exact full-width answer the
 quickest that keeps it is taken. The others are timed, all ways in turns. `--encoded` is a folder of more collections of the same
-layout (benchmarks/paper_data.py makes it). Every way gets the whole vectors; ours is all of `index.search` on an index folder.
+layout (benchmarks/paper_data.py makes it). Every way gets the whole vectors; ours is all of `index.search` on an index folder
+(`ours_pq4_24` with codes of 24 bytes a document).
 Memory is what the process holds more with an index than before it, by document: also a rotation, which counts where there are few.
 """
 
@@ -84,20 +85,21 @@ def lists(rows: np.ndarray) -> int:
     return 2 ** round(math.log2(len(rows)) / 2 + 1)
 
 
-def built(rows: np.ndarray, asked: np.ndarray, folder: Path, storage: str) -> None:
+def built(rows: np.ndarray, asked: np.ndarray, folder: Path, storage: str, size: int | None = None) -> None:
     """An index folder; the taper is calibrated for the full width, on the queries for choosing settings."""
     some = Vectors.of(rows[:CALIBRATING])
     rotation = Rotation.pca(some)
     train, dev = (RotatedQueries(rotation.apply(part)) for part in np.array_split(asked, 2))
     taper = fit_taper(MemoryBackend(some, rotation), train, dev, target=rotation.width, starts=(START,))
-    AdaWidth(rotation, Policies(rotation.width, taper, None), Record()).index(rows, folder, storage=storage).close()
+    wanted = {"bytes_per_document": size} if size else {}
+    AdaWidth(rotation, Policies(rotation.width, taper, None), Record()).index(rows, folder, storage=storage, **wanted).close()
 
 
-def ours(storage: str) -> Callable[[np.ndarray, np.ndarray], Ways]:
+def ours(storage: str, size: int | None = None) -> Callable[[np.ndarray, np.ndarray], Ways]:
     def ways(rows: np.ndarray, asked: np.ndarray) -> Ways:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "index"
-            process = get_context("fork").Process(target=built, args=(rows, asked, path, storage))  # whose memory does not count
+            process = get_context("fork").Process(target=built, args=(rows, asked, path, storage, size))  # whose memory does not count
             process.start()
             process.join()
             index = open_index(path)
@@ -199,7 +201,8 @@ def usearch(rows: np.ndarray, _: np.ndarray) -> Ways:
 
 
 MAKERS: dict[str, Callable[[np.ndarray, np.ndarray], Ways]] = {
-    "ours_pq4": ours("pq4"), "ours_ivf": ours("ivf"), "ours_graph": ours("graph"), "scann": scann(trees=True),
+    "ours_pq4": ours("pq4"), "ours_pq4_24": ours("pq4", 24), "ours_pq4_16": ours("pq4", 16),
+    "ours_ivf": ours("ivf"), "ours_graph": ours("graph"), "scann": scann(trees=True),
     "scann_flat": scann(trees=False), "rabitq": rabitq, "symphony": symphony,
     "faiss_ivf": faiss_ivf, "faiss_hnsw": faiss_hnsw, "hnswlib": hnswlib, "usearch": usearch,
 }  # fmt: skip

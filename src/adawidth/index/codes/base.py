@@ -20,7 +20,6 @@ Made = TypeVar("Made")
 
 Block = F32  # (N, m), rows of unit length
 
-SAMPLE = 65_536  # rows that quantisers learn from
 LIKE = 0.7  # cosine of a synthetic query with the row it is made of: about as hard to answer as a real one (benchmarks/codes.py)
 KINDS: dict[str, type[Codes]] = {}  # by storage
 

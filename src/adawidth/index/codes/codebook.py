@@ -17,7 +17,8 @@ from .base import checked
 
 CODES = 16  # that four bits can tell apart
 LEVELS = {CODES: 4, 4: 2, 2: 1}  # of a coordinate, and the bits that tell them apart
-ROUNDS = 20  # of fitting levels
+SAMPLE = 16_384  # rows that levels are fitted to …
+ROUNDS = 20  # … in so many rounds
 NEAR = 0.2  # cosine from which on the order of documents matters
 
 

@@ -13,8 +13,8 @@ from ...data import BLOCK
 from ...kernels import quantise, scan
 from ...kernels.lookup import TOGETHER
 from ...types import F32, U8, U64, Array, Mask, Rows
-from .base import SAMPLE, Block, Codes, checked
-from .codebook import checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
+from .base import Block, Codes, checked
+from .codebook import SAMPLE, checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
 from .packed import ALL, bits_of, packed
 
 FEW = 20  # if a filter allows fewer than one row in so many, only the allowed rows are scored

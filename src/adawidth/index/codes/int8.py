@@ -9,8 +9,10 @@ import numpy as np
 
 from ...data import BLOCK
 from ...types import F32, U8, Array
-from .base import SAMPLE, Block, checked, sample
+from .base import Block, checked, sample
 from .flat import Flat
+
+SAMPLE = 65_536  # rows that the quantiser learns from
 
 
 class Int8(Flat):

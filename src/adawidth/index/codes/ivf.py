@@ -16,8 +16,8 @@ from ...errors import ArtifactError
 from ...kernels import lists, quantise
 from ...kernels.lookup import TOGETHER
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
-from .base import SAMPLE, Block, Codes, checked, sample, synthetic_queries
-from .codebook import checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
+from .base import Block, Codes, checked, sample, synthetic_queries
+from .codebook import SAMPLE, checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
 from .fourbit import FEW
 from .packed import ALL, bits_of, packed
 

@@ -16,7 +16,7 @@ from ...types import F16
 from .base import synthetic_queries
 from .fourbit import FourBit
 
-SAMPLE = 16_384  # documents among which ways are compared
+SAMPLE = 65_536  # documents among which ways are compared: among fewer, which lie further apart, other ways seem better
 ASKED = 300  # synthetic queries
 NEAREST = 10  # nearest neighbours of each …
 SHORTLIST = 50  # … looked for among so many candidates
