@@ -293,7 +293,7 @@ def real() -> str:
             for way, kept in at["recall"].items():
                 times = [x for kind in ("single", "batch") for x in (at[kind][f"{way}_us"], at[kind].get(f"{way}_over_{at['ours']}", ""))]
                 rows.append(
-                    (f"{name}, {cell['documents']:,} × {cell['width']}", wanted, way, kept, *times, cell["bytes_per_document"][way])
+                    (f"{name}, {cell['documents']:,} × {cell['width']}", wanted, way, kept, *times, cell["bytes_per_document"][way] or "")
                 )
     notes = [f"{name}: {cell['note']}." for name, cell in found["cells"].items() if "note" in cell]
     parts += ["", table(head, rows), "", *notes]
