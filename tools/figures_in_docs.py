@@ -40,7 +40,7 @@ def headline() -> str:
 
 def figures() -> str:
     """nDCG@10 by collection, and of unseen queries where they are others."""
-    columns = {
+    columns: dict[str, tuple[str, int | str]] = {
         f"frozen encoder, all {FULL}": ("truncation", "full"), "truncated to 64": ("truncation", 64), "PCA at 64": ("pca", 64),
         "AdaWidth, with labels, mean width {}": ("adawidth", LABELLED), "without labels, mean width {}": ("adawidth:unlabelled", FREE),
     }  # fmt: skip
