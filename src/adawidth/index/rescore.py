@@ -20,6 +20,7 @@ from ..rotation import Rotated, Rotation
 from ..types import F16, F32, F64, I64, U16, Rows
 
 Lengths = Callable[[int], F32]
+Asked = tuple[Any, ...]  # kernels.rows.Asked
 Prepared = tuple[Any, tuple[Any, ...], tuple[Any, ...], int]  # kernel, rows, settings, the widest read
 
 NO_BIAS, NO_HALF = np.empty(0, np.float32), np.empty((0, 0), np.uint16)
@@ -53,8 +54,8 @@ class Rescorer:
         self._half: tuple[F32, U16] | None = None  # the last rotation that was read as float16, and its bits
         self._prepared: dict[Policy, Prepared] = {}  # functools.cache would make a reference cycle, and keep files open
 
-    def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int) -> rescore.Found:
-        """The k best of each query's candidates (Q, C) by the policy; rows, -1 where there are fewer."""
+    def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int, asked: Asked | None = None) -> rescore.Found:
+        """The k best of each query's candidates (Q, C) by the policy; rows, -1 where there are fewer. `asked` is made of the queries."""
         prepared = self._prepared.get(policy)
         if prepared is None:
             prepared = self._kernel(policy)
@@ -66,7 +67,7 @@ class Rescorer:
             raise DataError(f"{shapes}: there must be as many of both, queries at least {self._width} wide, and k at least 1")
         if count > FEW:
             queries.upto(reach)
-        asked = self._asked(queries)
+        asked = asked or self.asked(queries)
         found = rescore.Found(np.empty((count, k), np.int64), np.empty((count, k), np.float32), np.empty(count, np.int64), np.empty(count))
         candidates = np.ascontiguousarray(candidates, np.int64)
         outputs = (found.rows, found.scores, found.coordinates, found.widths)
@@ -79,18 +80,17 @@ class Rescorer:
             raise DataError(f"candidate row {highest} is not one of the {self._count} rows")
         return found
 
-    def rotated(self, queries: Rotated, width: int) -> F32:
-        """All queries, the leading `width` coordinates of which are rotated: by compiled code where they are few. (Q, D)"""
-        if len(queries.queries) > FEW:
-            return queries.upto(width)
-        rescore.turn(self._asked(queries), width)
-        return queries.values
-
-    def _asked(self, queries: Rotated) -> tuple[Any, ...]:
-        """What kernels need of the queries."""
+    def asked(self, queries: Rotated, width: int = 0) -> Asked:
+        """Queries as kernels take them, the leading `width` coordinates rotated: by compiled code where they are few."""
+        few = len(queries.queries) <= FEW
         bias = NO_BIAS if queries.bias is None else queries.bias
-        half = NO_HALF if len(queries.queries) > FEW or queries.matrix.nbytes <= CACHED else self._halved(queries.matrix)
-        return np.ascontiguousarray(queries.queries), queries.matrix, half, bias, queries.values, queries.ready
+        half = self._halved(queries.matrix) if few and queries.matrix.nbytes > CACHED else NO_HALF
+        asked = (np.ascontiguousarray(queries.queries), queries.matrix, half, bias, queries.values, queries.ready)
+        if few:
+            rescore.turn(asked, width)
+        else:
+            queries.upto(width)
+        return asked
 
     def _halved(self, matrix: F32) -> U16:
         """The bits of a rotation in float16."""

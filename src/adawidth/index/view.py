@@ -148,9 +148,10 @@ class View(RowBackend):
         shortlist = max(shortlist, k) * (FILTERED if coarse and self._whole is not None else 1)
         if not fusible(policy) or not self.segments:
             return super().answer(queries, policy, k, shortlist)
-        candidates = self._candidates(self._rescorer.rotated(queries, self._coded_width), shortlist, None)
+        asked = self._rescorer.asked(queries, self._coded_width)
+        candidates = self._candidates(queries.values, shortlist, None)
         count = self._check(candidates)
-        found = self._rescorer.answer(queries, candidates, policy, k)
+        found = self._rescorer.answer(queries, candidates, policy, k, asked)
         read = Read(count, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)
         return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
 
