@@ -47,12 +47,12 @@ def main() -> None:
 
         def rescored(i: int) -> Callable[[], object]:
             query = Rotated(asked[i], rotation)
-            query.upto(width)
-            return lambda: view._rescorer.answer(query, found[i], policy, K)
+            ready = view._rescorer.asked(query, width)
+            return lambda: view._rescorer.answer(query, found[i], policy, K, ready)
 
         parts: dict[str, Callable[[int], Callable[[], object]]] = {
             "search": lambda i: lambda: index.search(asked[i], K, shortlist=options.shortlist, width="full"),
-            "rotation": lambda i: lambda: Rotated(asked[i], rotation).upto(width),
+            "rotation": lambda i: lambda: view._rescorer.asked(Rotated(asked[i], rotation), width),
             "scan": lambda i: lambda: codes.search(narrow[i], options.shortlist),
             "rescoring": rescored,
         }
