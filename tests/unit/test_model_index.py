@@ -219,7 +219,7 @@ def test_threads_share_the_scan_for_a_single_query(storage: Any, tmp_path: Path,
     index.add(vectors(200, seed=4), [f"new {i}" for i in range(200)])
     queries = vectors(20, seed=3)
     alone = [index.search(query, shortlist=300) for query in queries]
-    monkeypatch.setattr("adawidth.index.view.SHARED", 1_000)
+    monkeypatch.setattr("adawidth.index.view.SHARED", 30_000)
     parts = []
     monkeypatch.setattr("adawidth.index.view.ThreadPoolExecutor", lambda threads: parts.append(threads) or ThreadPoolExecutor(threads))
     for query, expected in zip(queries, alone, strict=True):

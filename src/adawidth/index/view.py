@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 SCORES = 16_000_000  # at most this many scores are held at a time while scanning
 MORE = 16  # candidates beyond those wanted: codes and rows are rounded differently, and a query's own document is left out
 FILTERED = 2  # times the candidates wanted, with a filter: codes made for all documents tell fewer of those that lie together apart
-SHARED = 500_000  # documents from which on threads share a scan: fewer are scanned before a second thread has begun
+SHARED = 320_000_000  # bytes of codes from which on threads share a scan: fewer are scanned before a second thread has done its part
 FILTERS = 32  # answers to filters that are kept
 
 
@@ -124,7 +124,7 @@ class View(RowBackend):
 
     def shared(self, threads: int) -> View:
         """The same, where so many threads share the scan for a query; itself if that would take longer."""
-        if self._whole is not None or len(self.alive) < SHARED or threads < 2:
+        if self._whole is not None or self._scan_bytes < SHARED or threads < 2:
             return self
         same = copy(self)
         same._parts = self._split(threads)
@@ -251,7 +251,7 @@ class View(RowBackend):
         if threads not in self._splits:
             parts = []
             for (codes, _, _), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
-                for begin, part in codes.parts(threads if len(codes) >= SHARED else 1):
+                for begin, part in codes.parts(threads if codes.scan_bytes >= SHARED / threads else 1):
                     mask = None if allowed is None else allowed[begin : begin + len(part)]
                     parts.append(Part(part, first + begin, len(part) if mask is None else int(mask.sum()), mask))
             self._splits[threads] = tuple(parts)

@@ -136,7 +136,7 @@ class Index:
         Uses the taper at quality .99, unless `policy`, `budget`, `quality` or `width` (a number or "full") says otherwise.
         `task` names a query map (by default the one called "default", if there is one; "none" for no map). `where` filters
         by metadata. `offset` skips that many hits, for paging: pages of one k are parts of one list, `shortlist` long.
-        `min_score` drops lower scores. `threads` share the queries, or the scan for a single one of a large index.
+        `min_score` drops lower scores. `threads` share the queries, or the scan for a single one of a very large index.
 
         `hybrid` fuses the answer with that of BM25 over titles and texts, by reciprocal rank: scores are then of the fusion. The
         words are those of `text`; vectors that are given with it are used instead of the encoder's.
