@@ -173,7 +173,7 @@ def speed() -> str:
         parts += [f"`{rotate['command']}`: rotating {size} takes {rotate['ratio']} × numpy's `X @ R.T`.", ""]
     if memory := result("fit_memory"):
         keys = ("rows", "width", "file_mb", "grown_mb", "bound_mb", "fit_seconds", "chosen")
-        rows = [[row[key] for key in keys] for row in memory["results"]]
+        rows = [["" if row[key] is None else row[key] for key in keys] for row in memory["results"]]
         parts += [f"`{memory['command']}`", "", table(["rows", "width", "file MB", "grown MB", "bound MB", "seconds", "chosen"], rows), ""]
     if fits := result("fit_time"):
         before, now = (fits["nDCG@10 at 64"][side] for side in ("before", "now"))
