@@ -1,101 +1,202 @@
-"""The scan of codes against plain NumPy."""
+"""The scan of four-bit codes against sums that NumPy adds up, on every kind of CPU that numba can be told of."""
 
-import hypothesis.strategies as st
+import os
+import subprocess
+import sys
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from numba import njit
 
 from adawidth.index.codes.packed import ALL, bits_of, packed
+from adawidth.kernels import scan, select
 from adawidth.kernels.lists import some_lists
-from adawidth.kernels.scan import LARGEST, all_rows
-from adawidth.kernels.select import front, kth_largest
+from adawidth.kernels.lookup import shuffle_of
 
-SIZE = 4  # bytes of a row
-UNIT = 2.0**-10  # that scores are whole multiples of: centroids are of unit length, so no score is much above 1
+EVERY = {"avx512": "+ssse3,+avx2,+avx512f,+avx512bw", "avx2": "+ssse3,+avx2", "ssse3": "+ssse3", "none": "-ssse3"}
+
+
+# what only compiled code calls
+@njit
+def best(packed, counts, firsts, shifts, allowed, tables, found):  # type: ignore[no-untyped-def]
+    return scan.best(packed, counts, firsts, shifts, allowed, tables, found)
 
 
 @njit
-def selected(numbers, k):  # type: ignore[no-untyped-def]
-    """Both ways, from compiled code, which alone can call them."""
-    return kth_largest(numbers, k), front(numbers, len(numbers), k)
+def filled(query, points, room, tables):  # type: ignore[no-untyped-def]
+    return scan.fill(query, points, room, tables)
 
 
-def made(seed: int, count: int, order: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes of rows, centroids, and the rows' scores for a query of ones, in units."""
+@njit
+def fronted(numbers, k):  # type: ignore[no-untyped-def]
+    return select.front(numbers, len(numbers), k)
+
+
+def summed(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
+    """What the codes of each row look up. (N, bytes), (bytes, 2, 16) -> (N,)"""
+    every = np.arange(codes.shape[1])
+    return (tables[every, 0, codes & 15].astype(int) + tables[every, 1, codes >> 4]).sum(axis=1)
+
+
+def drawn(seed: int, rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes, and tables of numbers up to 127."""
     rng = np.random.default_rng(seed)
-    points = rng.integers(0, int(LARGEST) + 1, (2 * SIZE, 16, 1)).astype(np.float32)
-    points[:, 0], points[0, 1] = 0, LARGEST  # tables begin at 0 and end at what a table can hold: nothing is rounded
-    codes = rng.integers(0, 256, (count, SIZE), dtype=np.uint8)
-    nibbles = np.stack([codes & 15, codes >> 4], axis=2).reshape(count, 2 * SIZE)
-    scores = points[np.arange(2 * SIZE), nibbles, 0].sum(axis=1).astype(np.int64)
-    if order != "random":
-        by = np.argsort(scores if order == "rising" else -scores, kind="stable")
-        codes, scores = codes[by], scores[by]
-    return codes, points * np.float32(UNIT), scores
+    return rng.integers(0, 256, (rows, width), np.uint8), rng.integers(0, 128, (width, 2, 16), np.uint8)
 
 
-def best(scores: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
-    """The k best of the allowed rows: by score, then the lower row."""
-    rows = np.flatnonzero(allowed)
-    return sorted(rows[np.lexsort((rows, -scores[rows]))][:k].tolist())
+def found(codes: np.ndarray, tables: np.ndarray, k: int, allowed: np.ndarray = ALL) -> np.ndarray:
+    out, one = np.empty(k, np.int64), np.zeros(1, np.int64)
+    best(packed(codes), np.array([len(codes)]), one, one, allowed, tables, out)
+    return out
 
 
-cases = given(
-    seed=st.integers(0, 2**32 - 1),
-    count=st.sampled_from([1, 63, 64, 65, 1_000, 9_001, 30_000]),
-    k=st.sampled_from([1, 10, 80, 1_000]),
-    order=st.sampled_from(["random", "rising", "falling"]),  # where all the best lie together, a sample of the blocks misleads
-    kept=st.sampled_from([1.0, 0.5, 0.01]),
-)
+def best_of(scores: np.ndarray, k: int) -> list[int]:
+    """The best rows, of equal ones the first."""
+    return sorted(np.lexsort((np.arange(len(scores)), -scores))[:k].tolist())
 
 
-@settings(max_examples=150, deadline=None)
-@cases
-def test_the_best_of_all_rows(seed: int, count: int, k: int, order: str, kept: float) -> None:
-    codes, points, scores = made(seed, count, order)
-    allowed = np.random.default_rng(seed).random(count) < kept
-    ones, found = np.ones((1, 2 * SIZE), np.float32), np.empty((1, k), np.int64)
-    identity = np.eye(2 * SIZE, dtype=np.float32)
-    all_rows(packed(codes), count, identity, points, ones, ALL if kept == 1 else bits_of(allowed), found)
-    expected = best(scores, allowed, k)
-    assert sorted(found[0, : len(expected)].tolist()) == expected
-    assert (found[0, len(expected) :] == -1).all()
-
-
+@given(st.data(), st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), min_size=1, unique=True))
 @settings(max_examples=100, deadline=None)
-@cases
-def test_the_best_of_some_lists(seed: int, count: int, k: int, order: str, kept: float) -> None:
-    """Rows in lists of unequal lengths, whose scores are higher by that of their centroid."""
-    codes, points, scores = made(seed, count, order)
-    rng = np.random.default_rng(seed)
-    lists, probes = 5, 3
+def test_the_largest_numbers_are_selected(data: st.DataObject, numbers: list[int]) -> None:
+    """Also where the difference of two of them overflows."""
+    k, held = data.draw(st.integers(1, len(numbers))), np.array(numbers)
+    least, largest = fronted(held, k), sorted(numbers)[-k:]
+    assert sorted(held[:k].tolist()) == largest
+    assert least == largest[0]
+
+
+@given(st.integers(0, 9), st.integers(1, 300), st.sampled_from([2, 8, 32]), st.integers(1, 320))
+@settings(max_examples=30, deadline=None)
+def test_the_best_rows_are_found(seed: int, rows: int, width: int, k: int) -> None:
+    codes, tables = drawn(seed, rows, width)
+    rows_found = found(codes, tables, k)
+    held = min(k, rows)
+    assert sorted(rows_found[:held].tolist()) == best_of(summed(codes, tables), held)
+    assert (rows_found[held:] == -1).all()
+
+
+@pytest.mark.parametrize("k", [1, 10, 100, 3_000])
+@pytest.mark.parametrize("order", ["any", "rising", "falling", "equal"])
+def test_whatever_the_sample_says(k: int, order: str) -> None:
+    """Many rows, so that a sample of them sets a bound: also if it tells nothing of the others."""
+    codes, tables = drawn(1, 30_000, 16)
+    if order == "equal":
+        codes[:] = codes[0]
+    elif order != "any":
+        codes = codes[np.argsort(summed(codes, tables) * (1 if order == "rising" else -1), kind="stable")]
+    assert sorted(found(codes, tables, k).tolist()) == best_of(summed(codes, tables), k)
+
+
+@pytest.mark.parametrize("part", [0.9, 0.2])
+def test_a_filter_leaves_only_its_rows(part: float) -> None:
+    codes, tables = drawn(2, 30_001, 16)
+    allowed = np.random.default_rng(3).random(len(codes)) < part
+    wanted = best_of(np.where(allowed, summed(codes, tables), -1), 200)
+    assert sorted(found(codes, tables, 200, bits_of(allowed)).tolist()) == wanted
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.sampled_from([1, 63, 64, 65, 1_000, 9_001, 30_000]),
+    k=st.sampled_from([1, 10, 80, 1_000]),
+    order=st.sampled_from([0, 1, -1]),
+    part=st.sampled_from([0.5, 0.01]),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_filter_of_rows_in_any_order(seed: int, rows: int, k: int, order: int, part: float) -> None:
+    """Also where all the best lie together, and the sample misleads."""
+    codes, tables = drawn(seed, rows, 4)
+    codes = codes[np.argsort(order * summed(codes, tables), kind="stable")]
+    allowed = np.random.default_rng(seed).random(rows) < part
+    rows_found, held = found(codes, tables, k, bits_of(allowed)), min(k, int(allowed.sum()))
+    assert sorted(rows_found[:held].tolist()) == best_of(np.where(allowed, summed(codes, tables), -1), held)
+    assert (rows_found[held:] == -1).all()
+
+
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from([1, 64, 1_000, 9_001]), st.sampled_from([1, 80, 1_000]), st.sampled_from([1.0, 0.5, 0.01])
+)
+@settings(max_examples=100, deadline=None)
+def test_the_best_rows_of_the_nearest_lists_are_found(seed: int, count: int, k: int, part: float) -> None:
+    """Tables of whole multiples of a unit, and lists of unequal lengths, whose scores are higher by that of their centroid."""
+    rng, size, lists, probes, unit = np.random.default_rng(seed), 4, 5, 3, 2.0**-10
+    codes, whole = rng.integers(0, 256, (count, size), np.uint8), rng.integers(0, 128, (size, 2, 16), np.uint8)
+    whole[:, :, 0], whole[0, 0, 1] = 0, 127  # they begin at 0 and end at what a table can hold: nothing is rounded
     list_of = np.minimum(rng.geometric(0.4, count) - 1, lists - 1)
     counts = np.bincount(list_of, minlength=lists)
-    firsts = np.cumsum(-(-counts // 64)) - -(-counts // 64)
-    rows = np.full(-(-counts // 64).sum() * 64, -1, np.int32)
+    blocks = -(-counts // 64)
+    firsts, rows = np.cumsum(blocks) - blocks, np.full(blocks.sum() * 64, -1, np.int32)
     for one in range(lists):
         rows[firsts[one] * 64 :][: counts[one]] = np.flatnonzero(list_of == one)
-    near = rng.permutation(lists) * 100
-    centres = np.zeros((lists, 2 * SIZE), np.float32)
-    centres[:, 0] = near * UNIT
-    probed = np.isin(list_of, np.argsort(-near)[:probes])
-    allowed = rng.random(count) < kept
-    mask = ALL if kept == 1 else bits_of(allowed[rows] & (rows >= 0))
-    scale, found = np.ones(lists, np.float32), np.empty((1, k), np.int64)
-    identity, ones = np.eye(2 * SIZE, dtype=np.float32), np.ones((1, 2 * SIZE), np.float32)
-    some_lists((packed(codes, rows), counts, firsts, rows, centres, scale), identity, points, ones, probes, mask, found)
-    total = scores + near[list_of]
-    chosen = found[0][found[0] >= 0]
-    assert len(chosen) == len(set(chosen.tolist())) == min(k, int((allowed & probed).sum()))
-    assert (allowed & probed)[chosen].all()
-    assert sorted(total[chosen].tolist()) == sorted(np.sort(total[allowed & probed])[::-1][:k].tolist())  # of equal ones any
+    near, centres = rng.permutation(lists) * 100, np.zeros((lists, 2 * size), np.float32)
+    centres[:, 0] = near * unit
+    allowed = rng.random(count) < part
+    mask, out = bits_of(allowed[rows] & (rows >= 0)), np.empty((1, k), np.int64)
+    stored = (packed(codes, rows), counts, firsts, rows, centres, np.ones(lists, np.float32))
+    points, ones = (whole.reshape(2 * size, 16, 1) * unit).astype(np.float32), np.ones((1, 2 * size), np.float32)
+    some_lists(stored, np.eye(2 * size, dtype=np.float32), points, ones, probes, ALL if part == 1 else mask, out)
+    there = np.isin(list_of, np.argsort(-near)[:probes]) & (allowed | (part == 1))
+    chosen, scores = out[0][out[0] >= 0], summed(codes, whole) + near[list_of]
+    assert len(set(chosen.tolist())) == len(chosen) == min(k, int(there.sum()))
+    assert there[chosen].all()
+    assert sorted(scores[chosen].tolist()) == np.sort(scores[there])[max(0, int(there.sum()) - k) :].tolist()  # of equal ones any
 
 
-@settings(max_examples=200, deadline=None)
-@given(numbers=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=300, unique=True), data=st.data())
-def test_selecting_is_a_sort_cut_short(numbers: list[int], data: st.DataObject) -> None:
-    k = data.draw(st.integers(1, len(numbers)))
-    array = np.array(numbers, np.int64)
-    least = sorted(numbers)[-k]
-    assert selected(array, k) == (least, least)
-    assert array[:k].tolist() == [number for number in numbers if number >= least]
+def test_lists_are_shifted() -> None:
+    """Rows of the first and the third list, whose centroids are nearer or further."""
+    codes, tables = drawn(4, 300, 8)
+    places = np.full(5 * 64, -1)
+    places[:100], places[128:140], places[192 : 192 + 128] = np.arange(100), np.arange(100, 112), np.arange(112, 240)
+    out = np.empty(50, np.int64)
+    shifts = np.array([300, 0])
+    best(packed(codes[places]), np.array([100, 128]), np.array([0, 3]), shifts, ALL, tables, out)
+    scores = summed(codes, tables)
+    scores[:100] += 300
+    scores[100:112], scores[240:] = -1, -1
+    assert sorted(places[out].tolist()) == best_of(scores, 50)
+
+
+@pytest.mark.parametrize("numbers", [np.inf, 1e38, 0.0, np.nan])
+def test_tables_of_unsound_numbers_are_harmless(numbers: float) -> None:
+    tables, room = np.empty((2, 2, 16), np.uint8), np.empty((4, 16), np.float32)
+    filled(np.ones(4, np.float32), np.full((4, 16, 1), numbers, np.float32), room, tables)
+    assert tables.max() <= 127
+
+
+def test_sums_of_the_widest_rows_do_not_overflow() -> None:
+    """Tables get fewer steps where there are so many that their sum would not fit into 16 bits."""
+    width = 1_024
+    tables, room = np.empty((width // 2, 2, 16), np.uint8), np.empty((width, 16), np.float32)
+    filled(np.ones(width, np.float32), np.tile(np.linspace(-1, 1, 16, dtype=np.float32)[None, :, None], (width, 1, 1)), room, tables)
+    assert 60_000 < int(tables.max(axis=2).astype(int).sum()) <= 65_535
+
+
+def test_a_cpu_gets_the_widest_shuffle_it_has() -> None:
+    assert shuffle_of("x86_64-linux", "+avx2,+ssse3,-avx512bw") == ("llvm.x86.avx2.pshuf.b", 32)
+    assert shuffle_of("x86_64-linux", "+avx512bw,+avx2")[1] == 64
+    assert shuffle_of("x86_64-linux", "+avx512bw,+avx2", 32)[1] == 32
+    assert shuffle_of("aarch64-linux", "+neon") == ("llvm.aarch64.neon.tbl1.v16i8", 16)
+    assert shuffle_of("aarch64-linux", "+avx2") == shuffle_of("x86_64-linux", "") == ("", 16)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cpu", EVERY)
+def test_every_cpu_finds_the_same(cpu: str, tmp_path: str) -> None:
+    """In a process whose numba compiles for a lesser CPU than this one."""
+    from llvmlite.binding import get_host_cpu_features
+
+    wanted = [name[1:] for name in EVERY[cpu].split(",") if name.startswith("+")]
+    if not all(get_host_cpu_features().get(name) for name in wanted):
+        pytest.skip(f"this CPU has no {cpu}")
+    program = """
+import sys
+sys.path.append("..")
+import test_index_graph, test_scan
+test_scan.test_whatever_the_sample_says(100, "any")
+test_scan.test_lists_are_shifted()
+test_index_graph.test_a_walk_is_a_beam_search()
+"""
+    environment = {**os.environ, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": EVERY[cpu], "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=os.path.dirname(__file__))
