@@ -28,6 +28,7 @@ from ..policies import Policy
 from ..rotation import Rotated
 from ..stages import Backend, RowBackend, Stage
 from ..stages.words import Lexicon
+from ..threads import cpus
 from ..types import F32, I64, Mask, Rows, Widths
 from .columns import Columns
 from .ids import StoredDocuments
@@ -123,7 +124,8 @@ class View(RowBackend):
         return restricted
 
     def shared(self, threads: int) -> View:
-        """The same, where so many threads share the scan for a query; itself if that would take longer."""
+        """The same, where so many threads, at most one for each CPU, share the scan for a query; itself if that would take longer."""
+        threads = min(threads, cpus())
         if self._whole is not None or self._scan_bytes < SHARED or threads < 2:
             return self
         same = copy(self)
