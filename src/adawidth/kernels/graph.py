@@ -2,42 +2,28 @@
 
 Beside each row lie the four-bit codes of its neighbours, so that one pass of lookups scores all of them. A beam holds the best rows met
 so far, the best first. Its first row that is not expanded yet is expanded: its neighbours enter the beam where they beat its last row.
-A walk ends when all rows in the beam are expanded.
+A walk ends when all rows in the beam are expanded. Of all rows that it met, the best are found: many more than the beam holds.
 """
 
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
 from ..types import I32, I64, U8, U64
 from .float16 import fetch
 from .lookup import TOGETHER, lowest, summing, sums
-from .options import ENTRY, INNER, NONE
-from .scan import fill, turn
+from .options import ENTRY, INNER, NONE, ONE
+from .scan import ROOM, fill, turn
+from .select import front
 
 NEIGHBOURS = 32  # of a row
 BEGINNINGS = 8  # rows at which a walk begins: the best entries
 LINE = 64  # bytes that memory gives at once
 OPEN = 1  # the bit of a row that is to be expanded
+BIT = np.uint64(1)
 
 neighbour_sums = summing(NEIGHBOURS)
-
-
-@intrinsic
-def move(_: Any, target: Any, source: Any, size: Any) -> Any:
-    """Moves so many bytes from one address to another; the two parts may overlap."""
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = ir.IntType(8).as_pointer()
-        target, source = (builder.inttoptr(address, pointer) for address in arguments[:2])
-        cgutils.raw_memmove(builder, target, source, arguments[2], 1)  # type: ignore[no-untyped-call]
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), build
 
 
 @njit(**INNER)
@@ -46,22 +32,16 @@ def _enter(beam: I64, size: int, entry: int) -> int:
 
     An entry is a score, a row and whether that is still to be expanded, in the bits of one number. The beam is descending.
     """
-    most = len(beam)
-    if size == most:
-        if entry <= beam[most - 1]:
-            return most
-        size -= 1
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) >> 1
-        if beam[middle] > entry:
-            low = middle + 1
-        else:
-            high = middle
-    start = beam.ctypes.data + 8 * low
-    move(start + 8, start, 8 * (size - low))  # type: ignore[call-arg]
-    beam[low] = entry
-    return low
+    place = size
+    if size == len(beam):
+        if entry <= beam[size - 1]:
+            return size
+        place -= 1
+    while place and beam[place - 1] < entry:
+        beam[place] = beam[place - 1]
+        place -= 1
+    beam[place] = entry
+    return place
 
 
 @njit(**INNER)
@@ -70,12 +50,7 @@ def _row(entry: int) -> int:
 
 
 @njit(**INNER)
-def _has(bits: U64, row: int) -> bool:
-    return bool((bits[row >> 6] >> np.uint64(row & 63)) & np.uint64(1))
-
-
-@njit(**INNER)
-def _begin(entries: I32, packed: U8, tables: U8, scores: U8, beam: I64, met: U64) -> int:
+def _begin(entries: I32, packed: U8, tables: U8, scores: U8, beam: I64) -> int:
     """Puts the best entries into the beam; how many there are."""
     size, width = 0, packed.shape[1]
     first = beam[: min(BEGINNINGS, len(beam))]
@@ -88,74 +63,103 @@ def _begin(entries: I32, packed: U8, tables: U8, scores: U8, beam: I64, met: U64
             if begin + i < len(entries):
                 _enter(first, size, (np.int64(scores[i]) << 32) | (np.int64(entries[begin + i]) << 1) | OPEN)
                 size = min(size + 1, len(first))
-    for i in range(size):
-        row = _row(beam[i])
-        met[row >> 6] |= np.uint64(1) << np.uint64(row & 63)
     return size
 
 
 @njit(**INNER)
-def _fetch(row: int, blocks: U8, neighbours: I32) -> None:
-    """Asks memory for what expanding a row reads."""
-    length = blocks.shape[1] * NEIGHBOURS
+def _next(beam: I64, size: int, place: int, blocks: I32) -> tuple[int, int]:
+    """The first row to be expanded from this place on, -1 if there is none, and its place; asks memory for what expanding it reads."""
+    while place < size and not beam[place] & OPEN:
+        place += 1
+    if place == size:
+        return -ONE, place
+    beam[place] -= OPEN
+    row, length = _row(beam[place]), 4 * blocks.shape[1]
     for byte in range(0, length, LINE):
         fetch(blocks.ctypes.data + row * length + byte)  # type: ignore[call-arg]
-    for byte in range(0, 4 * NEIGHBOURS, LINE):
-        fetch(neighbours.ctypes.data + row * 4 * NEIGHBOURS + byte)  # type: ignore[call-arg]
+    return row, place
 
 
 @njit(**INNER)
-def _expand(place: int, blocks: U8, neighbours: I32, tables: U8, scores: U8, beam: I64, size: int, met: U64) -> tuple[int, int]:
-    """Puts the neighbours of the row in this place into the beam; the beam's new size, and the place to go on at."""
-    beam[place] -= OPEN
-    row, width, most = _row(beam[place]), blocks.shape[1], len(beam)
-    after = place + 1
-    while after < size and not beam[after] & OPEN:
-        after += 1
-    if after < size:  # the next to be expanded, unless a neighbour is better
-        _fetch(_row(beam[after]), blocks, neighbours)
-    least = (beam[most - 1] >> 32) if size == most else NONE
-    start, worth = blocks.ctypes.data + row * width * NEIGHBOURS, tables.ctypes.data
-    bits: np.uint64 = neighbour_sums(start, worth, width, scores.ctypes.data, least)
-    near = neighbours[row]
-    while bits:
-        i: int = lowest(bits)  # type: ignore[call-arg]
-        bits &= bits - np.uint64(1)
-        other = np.int64(near[i])
-        if other < 0 or _has(met, other):
-            continue
-        met[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
-        entered = _enter(beam, size, (np.int64(scores[i]) << 32) | (other << 1) | OPEN)
-        if entered < most:
-            size = min(most, size + 1)
-            if entered <= after:
-                after = entered
-                _fetch(other, blocks, neighbours)
-    return size, after
+def _meet(near: I32, scores: U8, met: U64, keys: I64, n: Any) -> tuple[np.uint64, Any]:
+    """Which of these rows were not met before, a bit each, and the number of keys with theirs. Without a branch, and unsigned, so that
+    no index is checked for being negative."""
+    fresh = np.uint64(0)
+    for i in range(len(near)):
+        row = np.uint64(near[i])
+        word, bit = row >> np.uint64(6), row & np.uint64(63)
+        new = ~(met[word] >> bit) & BIT
+        met[word] |= BIT << bit
+        fresh |= new << np.uint64(i)
+        keys[n] = (np.int64(scores[i]) << 32) - np.int64(row)
+        n += np.int64(new)
+    return fresh, n
+
+
+@njit(**INNER)
+def _among(allowed: U64, keys: I64, begin: int, end: int) -> int:
+    """Keeps those of some keys whose rows are allowed; the number of keys."""
+    n: Any = begin
+    for i in range(begin, end):
+        row = np.uint64(-keys[i] & 0xFFFFFFFF)
+        keys[n] = keys[i]
+        n += np.int64((allowed[row >> np.uint64(6)] >> (row & np.uint64(63))) & BIT)
+    return n
 
 
 @njit(**ENTRY)
 def walk(graph, matrix, points, queries, held, allowed, found):  # type: ignore[no-untyped-def]
-    """The best rows of every query, -1 behind them; `allowed` has a bit for each row, or is empty. (Q, m) -> (Q, k)
+    """The best rows that a walk for each query meets, in any order, -1 behind them. (Q, m) -> (Q, k)
 
-    `graph` is (blocks, neighbours, entries, packed): the codes of each row's neighbours (N, bytes, 32), these (N, 32), -1 behind the last,
-    rows to begin at (E,), and their codes as a scan reads them. `held` is the length of the beam.
+    `graph` is (blocks, entries, packed): of each row the codes of its neighbours, side by side, and who they are, N behind the last
+    (N, 8 bytes + 32), rows to begin at (E,), and their codes as a scan reads them. `held` is the length of the beam; `allowed` has a bit
+    for each row that may be found, or is empty. A key is a score and, negative, a row.
+
+    The row to be expanded next is chosen before the neighbours of this one are looked at, so that memory has time to bring it.
     """
-    blocks, neighbours, entries, packed = graph
-    turned, room = np.empty(len(matrix), np.float32), np.empty((len(points), 16), np.float32)
+    blocks, entries, packed = graph
+    turned, leasts = np.empty(len(matrix), np.float32), np.empty(len(points), np.float32)
     tables, scores = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(TOGETHER, np.uint16)
-    beam, met = np.empty(held, np.int64), np.empty((len(neighbours) >> 6) + 1, np.uint64)
+    k, width, worth, out = found.shape[1], packed.shape[1], tables.ctypes.data, scores.ctypes.data
+    beam, keys, met = np.empty(held, np.int64), np.empty(2 * k + ROOM, np.int64), np.empty((len(blocks) >> 6) + 1, np.uint64)
+    begun = np.empty(BEGINNINGS, np.int32)
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
-        fill(turned, points, room, tables)
+        fill(turned, points, leasts, tables)
         met[:] = 0
-        size, place = _begin(entries, packed, tables, scores, beam, met), NONE
-        while place < size:
-            size, place = _expand(place, blocks, neighbours, tables, scores, beam, size, met)
-        n = 0
+        met[-1] |= BIT << np.uint64(len(blocks) & 63)
+        size, n = _begin(entries, packed, tables, scores, beam), NONE
         for i in range(size):
-            row = _row(beam[i])
-            if n < found.shape[1] and (len(allowed) == 0 or _has(allowed, row)):
-                found[q, n] = row
-                n += 1
+            begun[i] = _row(beam[i])
+            scores[i] = beam[i] >> 32
+        _, n = _meet(begun[:size], scores, met, keys, NONE)
+        if len(allowed):
+            n = _among(allowed, keys, NONE, n)
+        row, place = _next(beam, size, NONE, blocks)
+        while row >= 0:
+            following, place = _next(beam, size, place, blocks)
+            if n > len(keys) - NEIGHBOURS:
+                front(keys, n, k)
+                n = k
+            last = beam[held - 1] >> 32 if size == held else NONE
+            bits: np.uint64 = neighbour_sums(blocks.ctypes.data + 4 * row * blocks.shape[1], worth, width, out, last)
+            near, before = blocks[row, 8 * width :], n
+            fresh, n = _meet(near, scores, met, keys, n)
+            if len(allowed):
+                n = _among(allowed, keys, before, n)
+            bits &= fresh
+            while bits:
+                one: int = lowest(bits)  # type: ignore[call-arg]
+                bits &= bits - BIT
+                entered = _enter(beam, size, (np.int64(scores[one]) << 32) | (np.int64(near[one]) << 1) | OPEN)
+                size += np.int64(size < held)
+                place = min(place, entered)
+            if following < 0:
+                following, place = _next(beam, size, place, blocks)
+            row = following
+        if n > k:
+            front(keys, n, k)
+            n = k
+        for i in range(n):
+            found[q, i] = -keys[i] & 0xFFFFFFFF
         found[q, n:] = -1

@@ -23,7 +23,7 @@ FORMAT, VERSION = "adawidth bench", 1
 LARGEST = 1_000_000  # bytes of such a file
 SLOWEST = 10.0  # seconds of any of these steps
 STARTS = (32, 64)
-WALKED = 2  # rows that a walk expands per candidate
+WALKED = 0.5  # rows that a walk expands per candidate
 SHARE = 0.35  # of the lists, that an inverted file reads at a million documents (.344 in benchmarks/results/latency.json)
 
 
@@ -74,7 +74,7 @@ class Table:
             case "pq4":
                 return longer * codes.at(documents)
             case "graph":
-                return longer * codes.at(min(documents, WALKED * min(SHORTLIST, documents) * AS_MANY))
+                return longer * codes.at(min(documents, round(WALKED * min(SHORTLIST, documents) * AS_MANY)))
             case _:
                 return longer * codes.at(SHARE * documents) + self.scans["flat", start].at(documents**0.5)
 

@@ -13,12 +13,43 @@ import numpy as np
 
 from ...data import unit
 from ...errors import ArtifactError, DataError, OptionError
+from ...kernels.halves import read_rows
 from ...kernels.topk import top_k
-from ...types import F32, Array, Mask, Rows
+from ...types import F16, F32, Array, Mask, Rows
 
 Made = TypeVar("Made")
 
-Block = F32  # (N, m), rows of unit length
+
+class Prefixes:
+    """The leading coordinates of stored rows, which are brought to unit length whenever they are read: there may be more than fit
+    into memory. (N, m)
+
+    >>> Prefixes(np.full((3, 4), 0.5, np.float16), 1)[1:].tolist()
+    [[1.0], [1.0]]
+    """
+
+    def __init__(self, rows: F16, width: int) -> None:
+        self._bits = rows.view(np.uint16)[:, :width]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As an array has it."""
+        return self._bits.shape
+
+    def __len__(self) -> int:
+        return len(self._bits)
+
+    def __getitem__(self, rows: slice | Rows) -> F32:
+        bits = self._bits[rows]
+        found = np.empty(bits.shape, np.float32)
+        read_rows(bits, found)
+        return unit(found)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self[:], dtype)
+
+
+Block = F32 | Prefixes  # (N, m), rows of unit length
 
 LIKE = 0.7  # cosine of a synthetic query with the row it is made of: about as hard to answer as a real one (benchmarks/codes.py)
 KINDS: dict[str, type[Codes]] = {}  # by storage
@@ -140,7 +171,7 @@ def kind(storage: str) -> type[Codes]:
     return KINDS[storage]
 
 
-def sample(block: Block, size: int, seed: int) -> Block:
+def sample(block: Block, size: int, seed: int) -> F32:
     """At most so many random rows, in memory."""
     if len(block) <= size:
         return np.array(block)
@@ -148,13 +179,13 @@ def sample(block: Block, size: int, seed: int) -> Block:
     return np.asarray(block[np.sort(rows)])
 
 
-def synthetic_queries(block: Block, count: int, seed: int) -> Block:
-    """Rows moved towards others: real queries lie about as far from documents, much further than documents do. (count, m)"""
+def synthetic_queries(block: Block, count: int, seed: int, like: float = LIKE) -> F32:
+    """Rows moved towards others, each `like` itself by its cosine: real queries lie further from documents than documents do. (count, m)"""
     rng = np.random.default_rng(seed)
     own, other = (np.asarray(block[np.sort(rng.choice(len(block), min(count, len(block)), replace=False))]) for _ in range(2))
     other = rng.permutation(other)
     other = unit(other - (other * own).sum(axis=1, keepdims=True) * own)
-    return np.asarray(LIKE * own + math.sqrt(1 - LIKE**2) * other, np.float32)
+    return np.asarray(like * own + math.sqrt(1 - like**2) * other, np.float32)
 
 
 def selector(allowed: Mask) -> Any:

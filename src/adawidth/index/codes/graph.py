@@ -1,36 +1,36 @@
 """A graph of near neighbours over 4-bit codes: the quickest way to candidates in a large segment, for those who have the memory.
 
-faiss builds the graph (HNSW); a kernel of our own walks its lowest layer. In memory the codes of a row's neighbours lie beside it, as
-in SymphonyQG, so that expanding a row is one pass over a kilobyte. On disk there are only the codes and who is whose neighbour.
+A scan of the codes finds rows near each row, of which those that lie apart are linked. In memory the codes of a row's neighbours lie
+beside it, as in SymphonyQG, so that expanding a row is one pass over a kilobyte. On disk are only the codes and who is whose neighbour.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
-import faiss
 import numpy as np
 
 from ...data import BLOCK
 from ...errors import ArtifactError
-from ...kernels import graph
+from ...kernels import graph, links
+from ...threads import shared
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
-from .base import Block, Codes, checked, sample
+from .base import Block, Codes, checked, synthetic_queries
 from .fourbit import FourBit
 from .packed import ALL, bits_of, even, packed
 
-LINKS = graph.NEIGHBOURS // 2  # of a row in the upper layers; the lowest has twice as many
-CARE = 200  # rows that a new row chooses its neighbours from
-ENTRIES = 1_024  # rows at which a walk may begin, at most
-# The effort, rows held by a walk in percent of the rows wanted, is chosen on documents as queries: the least that finds enough, and more.
-TRIED = 200  # documents taken as queries
+NEAR = 400  # rows near a row, by their codes, that its neighbours are chosen from
+ENTRIES = 16  # times the square root of the number of rows: rows at which a walk may begin, drawn at random
+# The effort, rows expanded by a walk in percent of the rows wanted, is chosen on synthetic queries: the least that finds enough.
+TRIED, LIKE = 300, 0.85  # of them, and their cosines with documents: a walk finds about as much for them as for those of benchmarks/real.py
 WANTED = 100  # candidates for each
-EFFORTS = (100, 125, 150, 200, 250, 300, 400)
-KEPT = 0.97  # share to find of the candidates that a scan finds
-MARGIN = 1.5  # queries lie further from documents than documents do
-LEAST = 64  # rows held by any walk
-SCANNED = 300  # rows that a scan reads in the time in which a walk expands one
+NEAREST = 10  # of them by whole rows, which count
+EFFORTS = (15, 20, 25, 30, 40, 50, 60, 80, 100, 130, 160, 200)
+KEPT = 0.97  # share of these to find, of those that a scan finds; a longer shortlist finds more
+LEAST = 24  # rows expanded by any walk
+SCANNED = 500  # rows that a scan reads in the time in which a walk expands one
+SLOWEST = 1_000  # percent
 
 
 def held_by_graph(size: int) -> int:
@@ -45,20 +45,17 @@ class Graph(FourBit):
 
     def __init__(self, turn: F32, levels: F32, codes: U8, neighbours: I32, entries: I32, effort: I64) -> None:
         super().__init__(turn, levels, codes)
-        self._neighbours = neighbours  # (N, 32), -1 behind the last
         self._entries = entries  # (E,)
-        self._effort = effort  # (1,) rows held by a walk, in percent of those wanted
-        self._blocks = _beside(self._packed.shape[1], codes, neighbours)  # (N, bytes, 32)
+        self._effort = effort  # (1,) rows expanded by a walk, in percent of those wanted
+        self._blocks = _beside(self._packed.shape[1], codes, neighbours)  # (N, 8 bytes + 32)
         self._first = packed(codes[entries])
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
-        plain = FourBit.build(block, seed, bits).arrays()
-        near = faiss.IndexHNSWFlat(block.shape[1], LINKS, faiss.METRIC_L2)  # rows have length one
-        near.hnsw.efConstruction, near.keep_max_size_level0 = CARE, True
-        for start in range(0, len(block), BLOCK):
-            near.add(np.ascontiguousarray(block[start : start + BLOCK]))
-        built = cls(**plain, neighbours=_neighbours(near), entries=_entries(near), effort=np.array(EFFORTS[:1], np.int64))
+        plain = FourBit.build(block, seed, bits)
+        count = min(len(block), round(ENTRIES * len(block) ** 0.5))
+        entries = np.sort(np.random.default_rng(seed).choice(len(block), count, replace=False)).astype(np.int32)
+        built = cls(**plain.arrays(), neighbours=_linked(block, plain), entries=entries, effort=np.array(EFFORTS[-1:], np.int64))
         built._choose_effort(block, seed)
         return built
 
@@ -73,13 +70,15 @@ class Graph(FourBit):
                 raise ArtifactError(f"codes: {name} run from {rows.min()} to {rows.max()}, there are {count} rows: build the index again")
         if (np.diff(entries) <= 0).any():  # a row would be found twice
             raise ArtifactError("codes: entries do not ascend: build the index again")
-        if not 100 <= effort[0] <= MARGIN * EFFORTS[-1] or bool(count) != bool(len(entries)):
+        if not 1 <= effort[0] <= SLOWEST or bool(count) != bool(len(entries)):
             what = f"an effort of {effort[0]} percent and {len(entries)} entries"
             raise ArtifactError(f"codes: a graph of {count} rows with {what}: build the index again")
         return cls(**plain, neighbours=neighbours, entries=entries, effort=effort)
 
     def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), "neighbours": self._neighbours, "entries": self._entries, "effort": self._effort}
+        neighbours = self._blocks[:, -graph.NEIGHBOURS :]
+        neighbours = np.where(neighbours < len(self), neighbours, -1).astype(np.int32)
+        return {**super().arrays(), "neighbours": neighbours, "entries": self._entries, "effort": self._effort}
 
     @property
     def bytes_per_document(self) -> float:
@@ -88,79 +87,78 @@ class Graph(FourBit):
     @property
     def scan_bytes(self) -> float:
         """Of a walk for a hundred candidates."""
-        held = self._held(WANTED)
-        if self._scans(held):
+        expanded = self._expanded(WANTED)
+        if self._scans(expanded):
             return super().bytes_per_document * len(self)
-        return float(held * graph.NEIGHBOURS * (self._blocks.shape[1] + 4) + self._first.nbytes)
+        return float(expanded * self._blocks[:1].nbytes + self._first.nbytes)
 
     def parts(self, count: int) -> list[tuple[int, Codes]]:
         """One: a walk can't be split."""
         return [(0, self)]
 
     def _search(self, queries: F32, k: int, allowed: U64 = ALL) -> Rows:
-        held = self._held(k)
-        return super()._search(queries, k, allowed) if len(allowed) or self._scans(held) else self._walk(queries, k, held)
+        expanded = self._expanded(k)
+        return super()._search(queries, k, allowed) if len(allowed) or self._scans(expanded) else self._walk(queries, k, expanded)
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
-        held = self._held(k) * len(self) // count  # as many that are allowed as without a filter
-        if self._scans(held):
+        expanded = self._expanded(k) * len(self) // count  # to meet as many that are allowed as without a filter
+        if self._scans(expanded):
             return super()._search_among(queries, k, allowed, count)
-        found = self._walk(queries, k, held, self._kept(bits_of, allowed))
+        found = self._walk(queries, k, expanded, self._kept(bits_of, allowed))
         if len(few := np.flatnonzero(found[:, -1] < 0)):  # what is allowed lies together, and far from these queries
             found[few] = super()._search_among(queries[few], k, allowed, count)
         return found
 
-    def _held(self, k: int) -> int:
-        """How many rows a walk for k candidates holds."""
+    def _expanded(self, k: int) -> int:
+        """How many rows a walk for k candidates expands, about."""
         return max(LEAST, k * int(self._effort[0]) // 100)
 
-    def _scans(self, held: int) -> bool:
-        """Whether a scan takes no longer than a walk that holds so many rows."""
-        return held * SCANNED >= len(self)
+    def _scans(self, expanded: int) -> bool:
+        """Whether a scan takes no longer than a walk that expands so many rows."""
+        return expanded * SCANNED >= len(self)
 
-    def _walk(self, queries: F32, k: int, held: int, allowed: U64 = ALL) -> Rows:
+    def _walk(self, queries: F32, k: int, expanded: int, allowed: U64 = ALL) -> Rows:
         found = np.empty((len(queries), k), np.int64)
-        steps = (self._blocks, self._neighbours, self._entries, self._first)
-        graph.walk(steps, self._turn, self._points, queries, held, allowed, found)
+        graph.walk((self._blocks, self._entries, self._first), self._turn, self._points, queries, expanded, allowed, found)
         return found
 
     def _choose_effort(self, block: Block, seed: int) -> None:
-        """Chooses the least effort that finds what a scan finds, on documents as queries."""
+        """Chooses the least effort that finds what a scan finds, on synthetic queries."""
         if not len(block):
             return
-        queries, k = sample(block, TRIED, seed), min(WANTED, len(block))
-        near = super()._search(queries, k)
-        effort = EFFORTS[-1]
+        queries, k = synthetic_queries(block, TRIED, seed, LIKE), min(WANTED, len(block))
+        scanned = super()._search(queries, k)
+        exact = np.array([block[rows] @ query for rows, query in zip(scanned, queries, strict=True)])
+        near = np.take_along_axis(scanned, np.argsort(-exact, axis=1)[:, :NEAREST], axis=1)
         for effort in EFFORTS:
-            rows = self._walk(queries, k, max(k, k * effort // 100))
+            self._effort[0] = effort
+            rows = self._walk(queries, k, self._expanded(k))
             if np.mean([np.isin(a, b).mean() for a, b in zip(near, rows, strict=True)]) >= KEPT:
                 break
-        self._effort[0] = round(MARGIN * effort)
 
 
-def _neighbours(near: Any) -> I32:
-    """Every row's neighbours in the lowest layer of faiss' graph. (N, 32)"""
-    firsts = faiss.vector_to_array(near.hnsw.offsets)[:-1].astype(np.int64)
-    held = faiss.vector_to_array(near.hnsw.neighbors)
-    neighbours = np.empty((near.ntotal, graph.NEIGHBOURS), np.int32)
-    for start in range(0, near.ntotal, BLOCK):
-        part = slice(start, start + BLOCK)
-        neighbours[part] = held[firsts[part, None] + np.arange(graph.NEIGHBOURS)]
+def _linked(block: Block, plain: FourBit) -> I32:
+    """Every row's neighbours, -1 behind the last. (N, 32)"""
+    block, count, most = np.asarray(block, np.float32), len(block), min(NEAR, len(block))
+    near, kept = np.empty((count, graph.NEIGHBOURS), np.int32), np.empty(count, np.int64)
+
+    def link(part: slice) -> None:
+        links.link(block, part.start, plain.search(block[part], most), near, kept)
+
+    shared(link, count)
+    ends, sources = np.empty(count, np.int64), np.empty(int(kept.sum()), np.int32)
+    links.reverse(near, kept, ends, sources)
+    neighbours = np.empty_like(near)
+    shared(lambda part: links.relink(block, part.start, near, ends, sources, neighbours[part]), count)
     return neighbours
 
 
-def _entries(near: Any) -> I32:
-    """The rows of the lowest layer that has few enough to begin at."""
-    levels = faiss.vector_to_array(near.hnsw.levels)
-    upper = next(level for level in range(1, int(levels.max(initial=0)) + 2) if (levels >= level).sum() <= ENTRIES)
-    rows = np.flatnonzero(levels >= upper)
-    return np.asarray(rows if len(rows) else [near.hnsw.entry_point] * bool(near.ntotal), np.int32)
-
-
-def _beside(width: int, codes: U8, neighbours: I32) -> U8:
-    """The codes of every row's neighbours, 32 side by side, in so many bytes; any codes where there is no neighbour. (N, bytes, 32)"""
-    blocks = np.zeros((len(codes), width, graph.NEIGHBOURS), np.uint8)
+def _beside(width: int, codes: U8, neighbours: I32) -> I32:
+    """The codes of every row's neighbours, 32 side by side, in so many bytes, and who they are; N where there is none. (N, 8 bytes + 32)"""
+    blocks = np.zeros((len(codes), 8 * width + graph.NEIGHBOURS), np.int32)
+    beside = blocks[:, : -graph.NEIGHBOURS].view(np.uint8).reshape(len(codes), width, graph.NEIGHBOURS)
     for start in range(0, len(codes), BLOCK):
         part = slice(start, start + BLOCK)
-        blocks[part, : codes.shape[1]] = codes[neighbours[part]].swapaxes(1, 2)
+        beside[part, : codes.shape[1]] = codes[neighbours[part]].swapaxes(1, 2)
+        blocks[part, -graph.NEIGHBOURS :] = np.where(neighbours[part] < 0, len(codes), neighbours[part])
     return blocks
