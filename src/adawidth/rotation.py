@@ -7,25 +7,19 @@ width of m needs. Closed forms stand here; learned rotations and query maps come
 from __future__ import annotations
 
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
 from .data import Vectors
 from .errors import ArtifactError, OptionError
-from .threads import cpus
+from .threads import shared
 from .types import F16, F32, F64, Floats, Rows
-
-Products = TypeVar("Products", F16, F32)
 
 BLOCK = 65_536  # rows multiplied at a time
 TOLERANCE = 1e-4  # how far R Rᵀ may be from the identity in float32
-EXACT = 2048  # rows multiplied at a time in float64
-ROUNDED = 1.5 * 2.0**26  # added and taken away again, it rounds to multiples of 2⁻²⁶
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,16 +76,19 @@ class Rotation:
         return _multiplied(self.matrix, x, width, out)
 
     @cached_property
-    def _rounded(self) -> F64:
-        return rounded(self.matrix)
+    def _axes(self) -> Axes:
+        return Axes(self.matrix)
 
-    def stored(self, x: F32, width: int) -> F16:
+    def stored(self, x: F32 | Vectors, width: int) -> F16:
         """Rows of unit length as an index stores them: rotated, cut, the same bits for equal rows. (n, D) -> (n, m)
 
         >>> rotation.stored(np.eye(64, dtype=np.float32), 16).dtype
         dtype('float16')
         """
-        return exact_products(x, self._rounded[:width], np.empty((len(x), width), np.float16))
+        found = np.empty((len(x), width), np.float16)
+        read = x.read if isinstance(x, Vectors) else x.__getitem__
+        shared(lambda part: self._axes.halves(read(part), found[part]), len(x))
+        return found
 
     def invert(self, y: Floats) -> F32:
         """The inverse rotation of full-width rows. (n, D) -> (n, D)
@@ -239,31 +236,37 @@ def _multiplied(matrix: F32, x: Floats, width: int | None, out: F32 | None = Non
     return out
 
 
-def rounded(x: F32) -> F64:
-    """Numbers between -1 and 1 as multiples of 2⁻²⁶."""
-    wide = x.astype(np.float64)
-    wide += ROUNDED
-    wide -= ROUNDED
-    return wide
+class Axes:
+    """Axes by which rows of unit length are multiplied to the same bits, in whatever batch and on whatever machine.
 
-
-def exact_products(x: F32, axes: F64, out: Products) -> Products:
-    """Rows of x, of unit length, times axes that `rounded` gave, in place of `out`. (n, D), (m, D) -> (n, m)
-
-    Products of multiples of 2⁻²⁶ are multiples of 2⁻⁵², and no sum of them is longer than the two vectors, so float64 holds every
-    one of them. No sum rounds, whatever order a BLAS adds up in: the bits depend neither on the batch nor on the machine.
+    Both are rounded to multiples of 2⁻²⁶ first. Their products are multiples of 2⁻⁵², and no sum of them is longer than the two vectors,
+    so float64 holds every one of them. No sum rounds, in whatever order it is added up.
     """
 
-    def multiply(start: int) -> None:
-        part = slice(start, start + EXACT)
-        out[part] = rounded(x[part]) @ axes.T
+    def __init__(self, matrix: F32) -> None:
+        from .kernels import exact  # which loads numba
 
-    if len(x) <= EXACT:
-        multiply(0)
+        count = -(-len(matrix) // exact.LANES)
+        wide = np.zeros((count * exact.LANES, matrix.shape[1]))
+        wide[: len(matrix)] = matrix
+        wide += exact.ROUNDED
+        wide -= exact.ROUNDED
+        self._panels: F64 = np.ascontiguousarray(wide.reshape(count, exact.LANES, -1).swapaxes(1, 2))
+
+    def singles(self, x: F32) -> F32:
+        """The products with as many axes as there are coordinates, rounded once. (n, D) -> (n, D)"""
+        from .kernels import exact
+
+        out = np.empty(x.shape, np.float32)
+        exact.to_singles(np.ascontiguousarray(x), self._panels, out)
         return out
-    with ThreadPoolExecutor(cpus()) as pool:
-        list(pool.map(multiply, range(0, len(x), EXACT)))
-    return out
+
+    def halves(self, x: F32, out: F16) -> None:
+        """The products with the first axes, rounded once, in place of `out`. (n, D), (n, m)"""
+        from .kernels import exact
+
+        panels = self._panels[: -(-out.shape[1] // exact.LANES)]
+        exact.to_halves(np.ascontiguousarray(x), panels, out.view(np.uint16))
 
 
 def second_moment(vectors: Vectors, sample: int = 100_000, seed: int = 0) -> F64:

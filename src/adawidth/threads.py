@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from math import inf
@@ -20,6 +21,7 @@ from typing import Any
 SLEEPING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
 BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # which OpenBLAS reads
 SETTERS = [f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "")]
+SOME = 2048  # rows that are worth a thread's while
 
 
 @cache
@@ -80,6 +82,17 @@ def openmp(faiss: Any, count: int) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
+
+
+def shared(work: Callable[[slice], object], count: int) -> None:
+    """Calls `work` with some of so many rows at a time, on all CPUs."""
+    parts = [slice(start, start + SOME) for start in range(0, count, SOME)]
+    if len(parts) < 2 or cpus() < 2:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(min(cpus(), len(parts))) as pool:
+        list(pool.map(work, parts))
 
 
 def _loaded_blas() -> list[Any]:

@@ -1,14 +1,16 @@
 """Vectors, Qrels, Dataset and what a fit may see."""
 
+import json
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from adawidth.data import Dataset, Documents, Judged, Learning, Qrels, Queries, Vectors, held_out
+from adawidth.data import Dataset, Document, Documents, Judged, Learning, Qrels, Queries, Vectors, held_out
 from adawidth.errors import DataError, LeakError, OptionError
 from adawidth.hits import Hits
 from adawidth.types import Id
@@ -215,3 +217,23 @@ def test_hits_have_ids_without_padding() -> None:
     hits = Hits(np.array([[2, 0], [1, -1]]), np.zeros((2, 2), np.float32), np.array([64.0, 32.0]), vectors(3, ["x", "y", "z"]))
     assert hits.ids == [["z", "x"], ["y"]]
     assert (hits.top(1).ids, hits.mean_width) == ([["z"], ["y"]], 48.0)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(st.characters(codec="utf-8")), PLAIN, max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_metadata_are_stored_as_json_writes_them(metadata: dict[str, Any]) -> None:
+    assert Document("d", metadata=metadata).plain()[-1] == json.dumps(metadata, ensure_ascii=False)
+
+
+def test_metadata_that_hold_themselves_are_refused() -> None:
+    endless: dict[str, Any] = {"a": 1}
+    endless["b"] = [endless]
+    with pytest.raises(DataError, match="must be plain text and JSON"):
+        Document("d", metadata=endless).plain()

@@ -12,15 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llvmlite.binding import get_host_cpu_features
+from numba import njit
 
 from adawidth import AdaWidth
 from adawidth.data import Vectors, unit
 from adawidth.formats.documents import of_file
 from adawidth.index.codes.fourbit import FourBit
-from adawidth.rotation import Rotation
+from adawidth.kernels.float16 import narrow
+from adawidth.rotation import Axes, Rotation
 
 WIDTHS = (1, 3, 17, 64, 100, 384, 768, 1024)
-KERNELS = {"Prescott": "sse3", "Nehalem": "sse4_2", "Sandybridge": "avx", "Haswell": "avx2", "SkylakeX": "avx512bw"}  # of OpenBLAS
+CPUS = ("+sse2", "+avx2,+fma,+f16c", "+avx512f,+avx2,+fma,+f16c")
 DIGEST = """
 import hashlib, sys
 import numpy as np
@@ -39,6 +42,11 @@ print(digest.hexdigest())
 @cache
 def rotation(width: int) -> Rotation:
     return Rotation.random(width)
+
+
+@njit
+def _narrowed(values: np.ndarray, bits: np.ndarray) -> None:
+    narrow(values.ctypes.data, bits.ctypes.data, len(values))  # type: ignore[call-arg]
 
 
 def vectors(count: int, width: int, seed: int = 0) -> np.ndarray:
@@ -65,9 +73,33 @@ def test_stored_rows_are_the_rotated_ones_rounded_once(width: int) -> None:
     assert (np.abs(rotation(width).stored(rows, width) - exact) <= 0.502 * spacing + 1e-7).all()
 
 
-def test_every_kernel_of_blas_gives_the_same_bits(tmp_path: Path) -> None:
-    """Kernels for other CPUs, and other numbers of threads, add up in other orders."""
-    flags = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "").split()
+@given(seed=st.integers(0, 99), width=st.integers(1, 600), count=st.sampled_from([1, 5, 12, 13, 48, 49, 100]), kept=st.integers(1, 600))
+@settings(max_examples=40, deadline=None)
+def test_products_are_those_of_whole_numbers(seed: int, width: int, count: int, kept: int) -> None:
+    rows, axes, kept = vectors(count, width, seed), vectors(width, width, seed + 1), min(width, kept)
+    whole = [np.rint(x.astype(np.float64) * 2**26).astype(np.int64) for x in (rows, axes)]
+    exact = (whole[0] @ whole[1].T) / 2.0**52  # no sum is longer than 2⁵²
+    np.testing.assert_array_equal(Axes(axes).singles(rows), exact.astype(np.float32))
+    found = np.empty((count, kept), np.float16)
+    Axes(axes).halves(rows, found)
+    np.testing.assert_array_equal(found.view(np.uint16), exact[:, :kept].astype(np.float16).view(np.uint16))
+
+
+@given(st.lists(st.integers(-(2**26), 2**26), min_size=1, max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_float16_is_rounded_once_as_numpy_rounds_it(whole: list[int]) -> None:
+    """Numbers between two of float16, or a little more or less, go where NumPy has them go: to the even one, or to the nearer."""
+    axes = np.array([[number / 2**26] for number in whole], np.float64).astype(np.float16).astype(np.float64)
+    between = (axes + np.nextafter(axes.astype(np.float16), np.float16(2)).astype(np.float64)) / 2
+    values = np.concatenate([axes, between, between + 2.0**-52, between - 2.0**-52]).ravel()
+    bits = np.empty(len(values), np.uint16)
+    _narrowed(values, bits)
+    np.testing.assert_array_equal(bits, values.astype(np.float16).view(np.uint16))
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_every_cpu_gives_the_same_bits(tmp_path: Path, threads: str) -> None:
+    """In processes whose numba compiles for a lesser CPU than this one, or whose rows are shared among threads."""
     widths = [str(width) for width in WIDTHS]
     np.savez(
         tmp_path / "made.npz",
@@ -75,13 +107,13 @@ def test_every_kernel_of_blas_gives_the_same_bits(tmp_path: Path) -> None:
         **{f"rows{w}": vectors(200, int(w)) for w in widths},
     )
     command = [sys.executable, "-c", DIGEST, str(tmp_path / "made.npz"), *widths]
+    has = get_host_cpu_features()
     found = {}
-    for kernel in [None, *(kernel for kernel, flag in KERNELS.items() if flag in flags)]:
-        for threads in ("1", "2"):
-            chosen = {"OPENBLAS_CORETYPE": kernel} if kernel else {}
-            environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, **chosen}
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-            found[kernel, threads] = done.stdout
+    for features in [None, *(names for names in CPUS if all(has.get(name[1:]) for name in names.split(",")))]:
+        cpu = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)} if features else {}
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, **cpu}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        found[features] = done.stdout
     assert len(set(found.values())) == 1, found
 
 

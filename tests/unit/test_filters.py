@@ -1,5 +1,6 @@
 """The filter language: against Python's own reading of the same metadata, and what it refuses."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -10,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adawidth.data.documents import PLAIN
 from adawidth.errors import OptionError
 from adawidth.filters import parse
 from adawidth.index.columns import Columns
@@ -31,7 +31,9 @@ class Table:
     def __init__(self, entries: Sequence[dict[str, Any]]) -> None:
         self.db = sqlite3.connect(":memory:")
         self.db.execute("CREATE TABLE documents (number INTEGER PRIMARY KEY, metadata TEXT)")
-        self.db.executemany("INSERT INTO documents VALUES (?, ?)", [(i, PLAIN(entry)) for i, entry in enumerate(entries)])
+        self.db.executemany(
+            "INSERT INTO documents VALUES (?, ?)", [(i, json.dumps(entry, ensure_ascii=False)) for i, entry in enumerate(entries)]
+        )
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         return self.db.execute(statement, values).fetchall()

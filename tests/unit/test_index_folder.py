@@ -159,6 +159,22 @@ def test_update_replaces_and_adds(filled: Path) -> None:
     assert len(index) == DOCUMENTS + 1
 
 
+@pytest.mark.parametrize(("first", "second"), [(3, 70), (70, 3), (3, 4), (64, 128), (127, 199)])
+def test_an_id_that_stands_twice_is_named_wherever_it_does(filled: Path, first: int, second: int) -> None:
+    """One statement inserts several documents."""
+    index, names = IndexFolder(filled), [f"new{i}" for i in range(200)]
+    names[second] = names[first]
+    for update in (False, True):
+        with pytest.raises(DataError, match=f"id 'new{first}' stands twice"):
+            index.write(of_vectors(Vectors(vectors(200), names)), update=update)
+    names[second] = "d3"
+    with pytest.raises(DataError, match="id 'd3' is in the index already"):
+        index.write(of_vectors(Vectors(vectors(200), names)))
+    assert len(index) == DOCUMENTS
+    index.write(of_vectors(Vectors(vectors(200), names)), update=True)
+    assert [document.id for document in index.documents(names)] == names
+
+
 def test_small_additions_do_not_pile_up(tmp_path: Path) -> None:
     index = empty(tmp_path / "i")
     for i in range(40):

@@ -94,3 +94,31 @@ def test_scores_are_those_of_what_the_codes_stand_for() -> None:
     quantise.encode(rows, rows, levels, 4.0, codes)
     scores = quantise.scores(codes, np.tile(np.arange(40), (3, 1)), tables(queries, points(levels)))
     np.testing.assert_allclose(scores, queries @ coded(rows, rows, levels, 4.0).T, atol=1e-5)
+
+
+def one_by_one(row: np.ndarray, along: np.ndarray, levels: np.ndarray, weight: float) -> list[int]:
+    """The descent as it is told: one row, one coordinate after the other, in Python's numbers."""
+    cuts = np.float32(0.5) * (levels[:, :-1] + levels[:, 1:])
+    chosen = (row[:, None] > cuts).sum(axis=1).tolist()
+    errors = [float(row[j] - levels[j, at]) for j, at in enumerate(chosen)]
+    parallel = sum(error * float(a) for error, a in zip(errors, along, strict=True))
+    for _ in range(quantise.PASSES):
+        for j, a in enumerate(map(float, along)):
+            at = chosen[j] + (1 if a * parallel > 0 else -1)
+            if 0 <= at < levels.shape[1]:
+                error = float(row[j] - levels[j, at])
+                after = parallel + (error - errors[j]) * a
+                if error * error - errors[j] * errors[j] + (weight - 1) * (after * after - parallel * parallel) < 0:
+                    chosen[j], errors[j], parallel = at, error, after
+    return chosen
+
+
+@given(st.integers(0, 99), st.sampled_from([1, 2, 4]), st.sampled_from([4, 12, 40]), st.sampled_from([1, 15, 16, 37]), st.floats(1.0, 50.0))
+@settings(max_examples=40, deadline=None)
+def test_rows_side_by_side_are_coded_as_one_by_one(seed: int, bits: int, width: int, count: int, weight: float) -> None:
+    along = drawn(seed, count, width)
+    rows = along - drawn(seed + 1, 1, width) * 0.5
+    levels = fitted_levels(drawn(seed + 2, 60, width) - 0.1, bits)
+    found = coded(rows, along, levels, weight)
+    for i in range(count):
+        assert found[i].tolist() == levels[np.arange(width), one_by_one(rows[i], along[i], levels, weight)].tolist()

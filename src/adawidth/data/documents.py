@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import DataError
 from ..types import I64, Id
 
-PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 SIMPLE = frozenset((str, int, float, bool, type(None)))
 
 
@@ -36,28 +36,36 @@ class Document:
         >>> Document("d7", metadata={"year": 2024}).plain()
         ('d7', '', '', '{"year": 2024}')
         """
-        if not isinstance(self.id, str | int) or self.id == "":
+        name, metadata = self.id, self.metadata
+        if (type(name) is not str and not isinstance(name, str | int)) or name == "":
             known = str(self.title or self.text)[:40]
-            raise DataError(f"a document, {known!r}, has an empty id, or one that is no text ({self.id!r}): give every document one")
-        if type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
-            raise DataError(f"document {self.id!r}: metadata must be a dictionary, not {type(self.metadata).__name__}")
+            raise DataError(f"a document, {known!r}, has an empty id, or one that is no text ({name!r}): give every document one")
+        if type(metadata) is not dict:
+            if not isinstance(metadata, Mapping):
+                raise DataError(f"document {name!r}: metadata must be a dictionary, not {type(metadata).__name__}")
+            metadata = dict(metadata)
         try:
-            texts = (str(self.id), self.title, self.text, PLAIN(dict(self.metadata)))
+            texts = (str(name), self.title, self.text, PLAIN(metadata))
             "".join(texts).encode()
-            if not _named(self.metadata):
-                raise TypeError("a key of the metadata is no text")
+            for key, value in metadata.items():
+                if type(key) is not str or type(value) not in SIMPLE:  # asking what is inside takes longer
+                    _check_keys(metadata)
+                    break
         except (TypeError, ValueError, RecursionError) as error:
-            raise DataError(f"document {self.id!r}: title, text and metadata must be plain text and JSON: {error}") from None
+            raise DataError(f"document {name!r}: title, text and metadata must be plain text and JSON: {error}") from None
         return texts
 
 
-def _named(value: Any) -> bool:
-    """Whether all keys are text, also those of what is inside. (JSON would turn others into text silently.)"""
-    if type(value) in SIMPLE:  # nearly all are; asking an abstract class takes longer
-        return True
+def _check_keys(value: Any) -> None:
+    """Refuses keys that are no text, also those of what is inside: JSON would turn them into text silently."""
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _named(inner) for key, inner in value.items())
-    return not isinstance(value, list | tuple) or all(map(_named, value))
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("a key of the metadata is no text")
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for inner in value:
+        _check_keys(inner)
 
 
 class Documents:

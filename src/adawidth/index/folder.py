@@ -191,7 +191,7 @@ class IndexFolder(RowStore):
             with SegmentWriter(self.path, settings, words=before.words) as writer:
                 self._copy(changing, absorbed, writer)
                 for batch in named(documents, numbered=settings.numbered, following=following):
-                    rows = self.rotation.stored(batch.vectors.all(), settings.width)
+                    rows = self.rotation.stored(batch.vectors, settings.width)
                     check_encoder(some, rows, settings.encoder_width, documents.name)
                     numbers = changing.insert(batch.documents, update=update)
                     writer.append(rows, numbers, [str(document.id) for document in batch.documents])

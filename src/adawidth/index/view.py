@@ -29,12 +29,12 @@ from ..rotation import Rotated
 from ..stages import Backend, RowBackend, Stage
 from ..stages.words import Lexicon
 from ..threads import cpus
-from ..types import F32, I64, Mask, Rows, Widths
+from ..types import F16, F32, I64, Mask, Rows, Widths
 from .columns import Columns
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
 from .store.manifest import Manifest
-from .store.segment import CHECKED, Segment
+from .store.segment import Segment
 from .store.segment_writer import inverse_norms
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class View(RowBackend):
         if width not in self._norms:
             ladder, lengths, first = self.manifest.head.settings.ladder, np.empty(self.firsts[-1], np.float32), 0
             stored = (segment.inverse[:, ladder.index(width)] for segment in self.segments) if width in ladder else None
-            for part in stored or (inverse_norms(rows, (width,))[:, 0] for rows in self._scan()):
+            for part in stored or (inverse_norms(rows, (width,))[:, 0] for rows in self._stored()):
                 np.reciprocal(part, out=lengths[first : first + len(part)])
                 first += len(part)
             self._norms[width] = lengths
@@ -332,16 +332,19 @@ class View(RowBackend):
         """Checks the rows of these candidates that were never read; how many candidates each query has. (Q,)"""
         counts = np.empty(len(candidates), np.int64)
         for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
-            if survey(candidates, first, last, CHECKED, segment.unread, counts):
+            if survey(candidates, first, last, segment.entry.checked, segment.unread, counts):
                 segment.check(candidates[(candidates >= first) & (candidates < last)] - first)
         return counts
 
     def _scan(self) -> Iterator[F32]:
+        return (rows.astype(np.float32) for rows in self._stored())
+
+    def _stored(self) -> Iterator[F16]:
         """All rows, checked, some at a time."""
         for segment in self.segments:
             segment.check()
             for start in range(0, len(segment), BLOCK):
-                yield segment.rows[start : start + BLOCK].astype(np.float32)
+                yield segment.rows[start : start + BLOCK]
 
     def _check_width(self, width: int) -> None:
         if not 0 <= width <= self.width:

@@ -82,3 +82,64 @@ def fetch(_: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), build
+
+
+LANES = 16  # numbers converted at a time
+
+
+@intrinsic
+def widen(_: Any, halves: Any, singles: Any, count: Any) -> Any:
+    """Writes `count` float16 numbers at an address as float32 to another."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def convert(lanes: int, halves: Any, singles: Any) -> None:
+            half, single = (ir.VectorType(kind, lanes) for kind in (ir.HalfType(), ir.FloatType()))
+            numbers = builder.load(builder.inttoptr(halves, ir.PointerType()), typ=half, align=2)
+            builder.store(builder.fpext(numbers, single), builder.inttoptr(singles, ir.PointerType()), align=4)
+
+        _by_lanes(builder, convert, arguments, (2, 4))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), build
+
+
+@intrinsic
+def narrow(_: Any, doubles: Any, halves: Any, count: Any) -> Any:
+    """Writes `count` float64 numbers at an address to another, rounded to float16 once, to nearest even, as NumPy rounds.
+
+    They must lie between -60,000 and 60,000. Whole numbers do it, since not every CPU rounds to float16.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def convert(lanes: int, doubles: Any, halves: Any) -> None:
+            double, whole = (ir.VectorType(kind, lanes) for kind in (ir.DoubleType(), ir.IntType(64)))
+
+            def every(number: float, kind: Any = whole) -> Any:
+                return ir.Constant(kind, [number] * lanes)
+
+            bits = builder.load(builder.inttoptr(doubles, ir.PointerType()), typ=whole, align=8)
+            size = builder.and_(bits, every(2**63 - 1))
+            # The last 42 bits go: half of what they can hold is added, less one bit where what stays is even.
+            even = builder.and_(builder.lshr(size, every(42)), every(1))
+            near = builder.lshr(builder.add(builder.add(size, every(((15 - 1023) << 52) + 2**41 - 1)), even), every(42))
+            # Below 2⁻¹⁴ float16 has multiples of 2⁻²⁴, and so has float64 from 2²⁸ on.
+            moved = builder.fadd(builder.bitcast(size, double), every(2.0**28, double))
+            tiny = builder.sub(builder.bitcast(moved, whole), every((1023 + 28) << 52))
+            number = builder.select(builder.icmp_unsigned("<", size, every((1023 - 14) << 52)), tiny, near)
+            sign = builder.and_(builder.lshr(bits, every(48)), every(2**15))
+            found = builder.trunc(builder.or_(number, sign), ir.VectorType(ir.IntType(16), lanes))
+            builder.store(found, builder.inttoptr(halves, ir.PointerType()), align=2)
+
+        _by_lanes(builder, convert, arguments, (8, 2))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), build
+
+
+def _by_lanes(builder: Any, convert: Any, arguments: Any, sizes: tuple[int, int]) -> None:
+    """Calls `convert` with the addresses of sixteen numbers at a time, then of one: from, to and count, and both numbers' bytes."""
+    *addresses, count = arguments
+    behind = builder.and_(count, count.type(-LANES))
+    for lanes, begin, end in ((LANES, count.type(0), behind), (1, behind, count)):
+        with cgutils.for_range_slice(builder, begin, end, count.type(lanes), count.type) as (place, _):
+            convert(lanes, *(builder.add(one, builder.mul(place, place.type(size))) for one, size in zip(addresses, sizes, strict=True)))

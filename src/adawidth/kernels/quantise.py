@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, I64, U8
+from .descent import LANES, descend
 
 PASSES = 4  # over the coordinates of a row, at most
 
@@ -18,33 +19,43 @@ def encode(rows: F32, along: F32, levels: F32, weight: float, codes: U8) -> None
     Minimises |e|² + (weight - 1) ⟨e, a⟩² over the levels (m, 16, 4 or 2) of each coordinate, where e is the error of a row and a its
     direction, of unit length: from the nearest level of each coordinate, one coordinate at a time goes one level on while that is better.
     """
-    codes[:] = 0
     count, width = levels.shape[1], rows.shape[1]
     bits = 4 if count == 16 else 2 if count == 4 else 1
-    extra = np.float64(weight) - 1.0
-    chosen, errors = np.empty(width, np.int64), np.empty(width, np.float64)
-    for i in range(len(rows)):
-        parallel = 0.0
+    cuts = np.empty((count - 1, width), np.float32)
+    for above in range(1, count):
         for j in range(width):
-            above = 0
-            for level in range(1, count):
-                above += rows[i, j] > np.float32(0.5) * (levels[j, level - 1] + levels[j, level])
-            chosen[j], errors[j] = above, rows[i, j] - levels[j, above]
-            parallel += errors[j] * along[i, j]
+            cuts[above - 1, j] = np.float32(0.5) * (levels[j, above - 1] + levels[j, above])
+    row, ahead = np.zeros((width, LANES), np.float32), np.zeros((width, LANES), np.float32)
+    chosen, errors = np.zeros((width, LANES), np.int32), np.zeros((width, LANES), np.float64)
+    parallel, nearest = np.zeros(LANES, np.float64), np.empty(width, np.int32)
+    for first in range(0, len(rows), LANES):
+        held = min(LANES, len(rows) - first)
+        for i in range(held):
+            x, a, total = rows[first + i], along[first + i], 0.0
+            nearest[:] = 0
+            for above in range(count - 1):
+                for j in range(width):
+                    nearest[j] += x[j] > cuts[above, j]
+            for j in range(width):
+                error = np.float64(x[j] - levels[j, nearest[j]])
+                row[j, i], ahead[j, i], chosen[j, i], errors[j, i] = x[j], a[j], nearest[j], error
+                total += error * a[j]
+            parallel[i] = total
         for _ in range(PASSES):
             moved = False
             for j in range(width):
-                level = chosen[j] + (1 if along[i, j] * parallel > 0 else -1)  # the one that makes the parallel error smaller
-                if level < 0 or level >= count:
-                    continue
-                error = np.float64(rows[i, j] - levels[j, level])
-                after = parallel + (error - errors[j]) * along[i, j]
-                if error * error - errors[j] * errors[j] + extra * (after * after - parallel * parallel) < 0:
-                    chosen[j], errors[j], parallel, moved = level, error, after, True
+                single, double = 4 * LANES * j, 8 * LANES * j
+                moved |= descend(  # type: ignore[call-arg]
+                    row.ctypes.data + single, ahead.ctypes.data + single, chosen.ctypes.data + single, errors.ctypes.data + double,
+                    parallel.ctypes.data, levels[j].ctypes.data, count, np.float64(weight) - 1.0,
+                )  # fmt: skip
             if not moved:
                 break
-        for j in range(width):
-            codes[i, j * bits // 8] |= np.uint8(chosen[j] << (j * bits % 8))
+        for i in range(held):
+            code = codes[first + i]
+            code[:] = 0
+            for j in range(width):
+                code[j * bits // 8] |= np.uint8(chosen[j, i] << (j * bits % 8))
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import DataError
 from ...threads import cpus, openmp
-from .base import Block, Codes, kind
+from .base import Block, Codes, Prefixes, kind
 from .flat import Flat
 from .int8 import Int8
 
@@ -21,7 +21,7 @@ from .ivf import Lists
 # isort: split
 from .graph import Graph, held_by_graph
 
-__all__ = ["Codes", "Flat", "FourBit", "Graph", "Int8", "Lists", "build", "chosen"]
+__all__ = ["Codes", "Flat", "FourBit", "Graph", "Int8", "Lists", "Prefixes", "build", "chosen"]
 
 SMALL = 20_000  # documents up to which `auto` stays exact
 WALKED = 100_000  # documents from which `auto` takes a graph, if it is told of enough memory
@@ -41,7 +41,7 @@ def build(block: Block, storage: str, seed: int, bits: int = 4, memory: int = 0)
 
     It takes a graph where one pays and all documents fit into so many bytes of memory.
     """
-    if block.ndim != 2 or block.dtype != np.float32:
+    if isinstance(block, np.ndarray) and (block.ndim != 2 or block.dtype != np.float32):
         raise DataError(f"a block to code is float32 in two dimensions, found {block.dtype} in {block.ndim}")
     if storage == "auto" and len(block) >= WALKED and len(block) * held_by_graph(-(-block.shape[1] * bits // 8)) <= memory:
         storage = Graph.storage

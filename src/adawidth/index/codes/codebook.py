@@ -11,9 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...errors import ArtifactError
-from ...rotation import exact_products, rounded
-from ...types import F32, Array
-from .base import checked
+from ...kernels import quantise
+from ...rotation import Axes
+from ...threads import shared
+from ...types import F32, I32, U8, Array
+from .base import Block, checked
 
 CODES = 16  # that four bits can tell apart
 LEVELS = {CODES: 4, 4: 2, 2: 1}  # of a coordinate, and the bits that tell them apart
@@ -27,9 +29,17 @@ def random_rotation(width: int, seed: int) -> F32:
     return np.asarray(np.linalg.qr(np.random.default_rng(seed).standard_normal((width, width)))[0], np.float32)
 
 
-def turned_rows(block: F32, turn: F32) -> F32:
-    """The rotated block: equal rows stay equal. (n, m)"""
-    return exact_products(block, rounded(turn), np.empty(block.shape, np.float32))
+def coded(block: Block, turn: F32, levels: F32, centres: F32 | None = None, list_of: I32 | None = None) -> U8:
+    """The codes of rows, or of what is left of them without their list's centroid. Equal rows get equal codes. (N, bytes)"""
+    axes, codes = Axes(turn), np.empty((len(block), code_bytes(levels)), np.uint8)
+
+    def code(part: slice) -> None:
+        rows = axes.singles(block[part])
+        left = rows if centres is None or list_of is None else rows - centres[list_of[part]]
+        quantise.encode(left, rows, levels, weight(len(turn)), codes[part])
+
+    shared(code, len(block))
+    return codes
 
 
 def weight(width: int) -> float:
@@ -47,15 +57,15 @@ def code_bytes(levels: F32) -> int:
 
 
 def points(levels: F32) -> F32:
-    """The centroid of each code: a level of each of its coordinates, the first in the low bits. (M, 16, d)"""
+    """The centroid of each code: a level of each of its coordinates, the first in the low bits. (M, d, 16)"""
     together, every = 4 // _bits(levels), np.arange(CODES)
     places = [every // levels.shape[1] ** place % levels.shape[1] for place in range(together)]
-    return np.stack([levels[place::together, at] for place, at in enumerate(places)], axis=2)
+    return np.stack([levels[place::together, at] for place, at in enumerate(places)], axis=1)
 
 
 def tables(queries: F32, points: F32) -> F32:
-    """Each query's inner products with the centroids. (Q, m), (M, 16, d) -> (Q, M, 16)"""
-    return np.asarray(np.einsum("qcd,cpd->qcp", queries.reshape(len(queries), len(points), -1), points))
+    """Each query's inner products with the centroids. (Q, m), (M, d, 16) -> (Q, M, 16)"""
+    return np.asarray(np.einsum("qcd,cdp->qcp", queries.reshape(len(queries), len(points), -1), points))
 
 
 def checked_levels(arrays: Mapping[str, Array], width: int) -> F32:
@@ -72,7 +82,7 @@ def fitted_levels(rows: F32, bits: int) -> F32:
     if not len(rows):
         return np.tile(np.linspace(-1, 1, count, dtype=np.float32), (rows.shape[1], 1))
     levels = np.empty((rows.shape[1], count), np.float64)
-    for j, column in enumerate(np.sort(rows.astype(np.float64), axis=0).T):
+    for j, column in enumerate(np.sort(np.ascontiguousarray(rows.T), axis=1).astype(np.float64)):
         sums = np.concatenate([[0.0], np.cumsum(column)])
         level = np.quantile(column, (np.arange(count) + 0.5) / count)
         for _ in range(ROUNDS):

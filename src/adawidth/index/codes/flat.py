@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import faiss
@@ -24,8 +25,8 @@ class Flat(Codes):
     def __init__(self, block: Block) -> None:
         self._index = faiss.IndexFlatIP(block.shape[1])
         self._index.add(np.ascontiguousarray(block))
-        if block.size:
-            self._block = faiss.rev_swig_ptr(self._index.get_xb(), block.size).reshape(block.shape)  # faiss' own memory
+        if len(block):
+            self._block = faiss.rev_swig_ptr(self._index.get_xb(), math.prod(block.shape)).reshape(block.shape)  # faiss' own memory
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Flat:

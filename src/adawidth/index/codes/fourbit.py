@@ -9,12 +9,11 @@ from typing import Self
 
 import numpy as np
 
-from ...data import BLOCK
 from ...kernels import quantise, scan
 from ...kernels.lookup import TOGETHER
 from ...types import F32, U8, U64, Array, Mask, Rows
 from .base import Block, Codes, checked
-from .codebook import SAMPLE, checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
+from .codebook import SAMPLE, checked_levels, code_bytes, coded, fitted_levels, points, random_rotation, tables
 from .packed import ALL, bits_of, packed
 
 FEW = 20  # if a filter allows fewer than one row in so many, only the allowed rows are scored
@@ -39,12 +38,7 @@ class FourBit(Codes):
         turn = random_rotation(block.shape[1], seed)
         learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
         levels = fitted_levels(block[learned] @ turn.T, bits)
-        codes = np.empty((len(block), code_bytes(levels)), np.uint8)
-        for start in range(0, len(block), BLOCK):
-            part = slice(start, start + BLOCK)
-            rows = turned_rows(block[part], turn)
-            quantise.encode(rows, rows, levels, weight(len(turn)), codes[part])
-        return cls(turn, levels, codes)
+        return cls(turn, levels, coded(block, turn, levels))
 
     @classmethod
     def read(cls, arrays: Mapping[str, Array]) -> Self:

@@ -17,11 +17,12 @@ from ...kernels import lists, quantise
 from ...kernels.lookup import TOGETHER
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
 from .base import Block, Codes, checked, sample, synthetic_queries
-from .codebook import SAMPLE, checked_levels, code_bytes, fitted_levels, points, random_rotation, tables, turned_rows, weight
+from .codebook import SAMPLE, checked_levels, code_bytes, coded, fitted_levels, points, random_rotation, tables
 from .fourbit import FEW
 from .packed import ALL, bits_of, packed
 
-LIST_SAMPLE = 64  # rows per list that the centroids are learned from
+LIST_SAMPLE = 64  # rows per list that the centroids are learned from …
+ROUNDS = 5  # … in so many rounds: with ten, answers are hardly better (benchmarks/storages.py)
 # nprobe is chosen on synthetic queries, for the default shortlist
 TRIED = 300  # of them
 NEAREST = 10  # nearest neighbours of each …
@@ -94,9 +95,9 @@ class Lists(Codes):
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
         count = 2 ** round(np.log2(max(len(block), 1)) / 2)
         count = max(1, min(count, len(block) // 39))  # faiss wants so many rows per centroid
-        learner = faiss.Kmeans(block.shape[1], count, niter=10, seed=seed, spherical=True, max_points_per_centroid=LIST_SAMPLE)
+        learner = faiss.Kmeans(block.shape[1], count, niter=ROUNDS, seed=seed, spherical=True, max_points_per_centroid=LIST_SAMPLE)
         learner.train(sample(block, LIST_SAMPLE * count, seed) if len(block) else np.zeros((count, block.shape[1]), np.float32))
-        built = cls(_coded(block, np.asarray(learner.centroids), seed, bits))
+        built = cls(_assigned(block, np.asarray(learner.centroids), seed, bits))
         built._choose_probes(block, seed)
         return built
 
@@ -189,29 +190,18 @@ def _in_places(rows: I32, allowed: Mask) -> U64:
     return bits_of(allowed[rows] & (rows >= 0))
 
 
-def _coded(block: Block, centres: F32, seed: int, bits: int) -> Stored:
-    """Assigns every row to its nearest centroid."""
+def _assigned(block: Block, centres: F32, seed: int, bits: int) -> Stored:
+    """The lists of the nearest centroids, and the codes of their rows."""
     width, turn = block.shape[1], random_rotation(block.shape[1], seed)
     nearest = faiss.IndexFlatIP(width)
     nearest.add(centres)
-    list_of = np.empty(len(block), np.int32)
+    list_of, sums = np.empty(len(block), np.int32), np.zeros(centres.shape)
     for start in range(0, len(block), BLOCK):
-        list_of[start : start + BLOCK] = nearest.search(np.ascontiguousarray(block[start : start + BLOCK]), 1)[1][:, 0]
-    centres = _means(block, list_of, centres) @ turn.T
+        rows = np.ascontiguousarray(block[start : start + BLOCK])
+        list_of[start : start + BLOCK] = nearest.search(rows, 1)[1][:, 0]
+        lists.add_rows(rows, list_of[start : start + BLOCK], sums)
+    counts = np.bincount(list_of, minlength=len(centres))[:, None]  # a list's mean is nearer to its rows than the direction they share
+    centres = np.where(counts, sums / np.maximum(counts, 1), centres).astype(np.float32) @ turn.T
     learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
     levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]], bits)
-    codes = np.empty((len(block), code_bytes(levels)), np.uint8)
-    for start in range(0, len(block), BLOCK):
-        part = slice(start, start + BLOCK)
-        rows = turned_rows(block[part], turn)
-        quantise.encode(rows - centres[list_of[part]], rows, levels, weight(width), codes[part])
-    return Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64))
-
-
-def _means(block: Block, list_of: I32, centres: F32) -> F32:
-    """The mean of every list's rows: nearer to them than its direction, which the list was found by. (L, m)"""
-    order, counts = np.argsort(list_of, kind="stable"), np.bincount(list_of, minlength=len(centres))
-    means, ends = centres.copy(), np.cumsum(counts)
-    for place in np.flatnonzero(counts).tolist():
-        means[place] = block[order[ends[place] - counts[place] : ends[place]]].mean(axis=0)
-    return means
+    return Stored(turn, levels, coded(block, turn, levels, centres, list_of), centres, list_of, np.ones(1, np.int64))

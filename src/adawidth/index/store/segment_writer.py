@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from ...data import BLOCK, unit
+from ...data import BLOCK
 from ...formats.files import sync
+from ...kernels.halves import measure_rows
 from ...stages.words import WordsWriter
-from ...types import F16, F32, I64, Array
+from ...types import F16, F32, F64, I64, Array
 from .manifest import IndexSettings
 from .segment import ALIGNED, CHECKED, MAGIC, WORDS, Entry, Place
 
@@ -72,21 +72,18 @@ class SegmentWriter:
         self._file.flush()
         rows = np.memmap(self.path, "<f2", "r", place.offset, place.shape)
         checks = np.array([zlib.crc32(rows[i : i + CHECKED].data) for i in range(0, count, CHECKED)], "<u4").tobytes().hex()
-        self._write_inverse(rows)
-        self._write("total", sum((part.sum(axis=0, dtype=np.float64) for part in _parts(rows)), np.zeros(self._settings.width)))
-        with tempfile.TemporaryFile(dir=self._folder) as scratch:  # may be larger than memory
-            width, bits = self._shape(rows, codes.chosen(storage, count), seed)
-            for part in _parts(rows):
-                scratch.write(unit(part[:, :width]).data)
-            scratch.flush()
-            block = np.memmap(scratch, np.float32, "r", shape=(count, width))
-            built = codes.build(block, storage, seed, bits, self._settings.memory)
-            if storage == "auto":
-                graph = f", from {codes.WALKED} on graph where memory suffices" if self._settings.memory else ""
-                limits = f"flat (exact) up to {codes.SMALL}, then pq4{graph}, and from {codes.LARGE} on ivf where its lists pay"
-                log.info("storage %s for %d documents: %s", built.storage, count, limits)
-            for name, array in built.arrays().items():
-                self._write(f"codes.{name}", array)
+        total = np.zeros(self._settings.width)
+        inverse = (inverse_norms(part, self._settings.ladder, total) for part in _parts(rows))
+        self._write_parts("inverse", "<f4", (count, len(self._settings.ladder)), inverse)
+        self._write("total", total)
+        width, bits = self._shape(rows, codes.chosen(storage, count), seed)
+        built = codes.build(codes.Prefixes(rows, width), storage, seed, bits, self._settings.memory)
+        if storage == "auto":
+            graph = f", from {codes.WALKED} on graph where memory suffices" if self._settings.memory else ""
+            limits = f"flat (exact) up to {codes.SMALL}, then pq4{graph}, and from {codes.LARGE} on ivf where its lists pay"
+            log.info("storage %s for %d documents: %s", built.storage, count, limits)
+        for name, array in built.arrays().items():
+            self._write(f"codes.{name}", array)
         encoded = [identifier.encode() for identifier in self._ids]
         order = sorted(range(count), key=self._ids.__getitem__, reverse=True)
         places = np.empty(count, np.int32)
@@ -100,7 +97,9 @@ class SegmentWriter:
         self._file.flush()
         os.fsync(self._file.fileno())
         sync(self._folder)
-        return Entry(self.path.name, count, int(numbers[0]), int(numbers[-1]), self._file.tell(), built.storage, checks, self._places)
+        return Entry(
+            self.path.name, count, int(numbers[0]), int(numbers[-1]), self._file.tell(), built.storage, checks, self._places, CHECKED
+        )
 
     def _shape(self, rows: F16, kind: type[Codes], seed: int) -> tuple[int, int]:
         """The coordinates that the codes of these rows cover, and the bits of each."""
@@ -114,10 +113,6 @@ class SegmentWriter:
     def _write(self, name: str, array: Array) -> None:
         self._write_parts(name, array.dtype.newbyteorder("<").str, array.shape, iter([array]))
 
-    def _write_inverse(self, rows: F16) -> None:
-        shape = (len(rows), len(self._settings.ladder))
-        self._write_parts("inverse", "<f4", shape, (inverse_norms(part, self._settings.ladder) for part in _parts(rows)))
-
     def _write_parts(self, name: str, kind: str, shape: tuple[int, ...], parts: Iterator[Array]) -> None:
         self._file.write(b"\0" * (-self._file.tell() % ALIGNED))
         offset, checksum = self._file.tell(), 0
@@ -128,11 +123,14 @@ class SegmentWriter:
         self._places[name] = Place(kind, shape, offset, checksum)
 
 
-def inverse_norms(rows: Array, ladder: Sequence[int]) -> F32:
-    """One over the length of every row's prefix at each width of the ladder; no prefix counts as shorter than 1e-12. (n, D) -> (n, W)"""
-    squares = np.square(rows[:, : ladder[-1]], dtype=np.float32)
-    lengths = np.sqrt(np.cumsum(np.add.reduceat(squares, [0, *ladder[:-1]], axis=1, dtype=np.float64), axis=1))
-    return np.asarray(1.0 / np.maximum(lengths, 1e-12), np.float32)
+def inverse_norms(rows: F16, ladder: Sequence[int], total: F64 | None = None) -> F32:
+    """One over the length of every row's prefix at each width of the ladder; no prefix counts as shorter than 1e-12. (n, D) -> (n, W)
+
+    The rows are added to `total` (D,).
+    """
+    inverse = np.empty((len(rows), len(ladder)), np.float32)
+    measure_rows(rows.view(np.uint16), np.array(ladder), inverse, np.zeros(ladder[-1]) if total is None else total)
+    return inverse
 
 
 def _parts(rows: Array) -> Iterator[Array]:
