@@ -26,6 +26,7 @@ from adawidth.data import unit
 from adawidth.errors import AdaWidthError, UnknownOutcomeError
 from adawidth.index import IndexFolder
 from adawidth.index.repair import examine, repair
+from adawidth.index.store.segment import CHECKED
 from adawidth.rotation import Rotation
 
 WIDTH, START = 64, 32
@@ -35,7 +36,7 @@ ERRORS = {"KILL": 0, "EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
 State = dict[str, int]  # the version of each document
 BEFORE: State = {f"d{i}": 1 for i in range(3, 130)}
 WORDS = ["of1", "of2", "of3"]  # of the texts of each version
-LOST = range(64, 100)  # rows of the first segment, and numbers of its documents, in the block that `damage` changes
+LOST = range(64, 64 + CHECKED)  # rows of the first segment, and numbers of its documents, in the block that `damage` changes
 
 
 class Case(TypedDict):
@@ -185,7 +186,7 @@ def found(path: Path, damaged: str = "") -> State:
     problems = examine(path)
     if damaged and problems:
         assert len(problems) == 1, problems
-        assert f"{damaged}: damaged: rows 64 to 99" in problems[0], problems
+        assert f"{damaged}: damaged: rows {LOST[0]} to {LOST[-1]}" in problems[0], problems
         assert len(repair(path).lost) == len(LOST)
         return found(path, damaged) | {f"d{i}": 1 for i in LOST}
     assert not problems, problems

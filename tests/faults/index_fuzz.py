@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from adawidth.index.store.manifest import checksum_of
-from adawidth.index.store.segment import CHECKED
 from faults import model_fuzz
 from faults.model_fuzz import HOSTILE, crafted, damaged_bytes
 from small_index import head_of, write_head
@@ -197,7 +196,7 @@ def arrays(part: str) -> Callable[[Path, Rng], None]:
         file.write_bytes(data)
         place["checksum"] = zlib.crc32(values.tobytes())
         if name == "rows":
-            size = CHECKED * place["shape"][1] * values.itemsize
+            size = entry["checked"] * place["shape"][1] * values.itemsize
             blocks = [zlib.crc32(data[begin + at : min(begin + at + size, begin + values.nbytes)]) for at in range(0, values.nbytes, size)]
             entry["checks"] = np.array(blocks, "<u4").tobytes().hex()
         write_entries(folder, found)

@@ -75,12 +75,12 @@ def test_a_flipped_bit_in_an_array_is_found_at_opening(tmp_path: Path, entry: En
 def test_a_flipped_bit_in_a_row_is_found_when_it_is_read(tmp_path: Path, entry: Entry) -> None:
     flip(tmp_path / entry.name, entry.arrays["rows"].offset + 2 * 40 * 130 + 7)
     segment = Segment(tmp_path, entry)
-    segment.check(np.arange(2 * CHECKED))
-    for rows in (np.array([130]), np.array([0, 191]), None):
-        with pytest.raises(ArtifactError, match="rows 128 to 191 do not have their checksum"):
+    segment.check(np.arange(16 * CHECKED))
+    for rows in (np.array([130]), np.array([0, 135]), None):
+        with pytest.raises(ArtifactError, match="rows 128 to 135 do not have their checksum"):
             segment.check(rows)
     expected = np.ones(200, np.bool_)
-    expected[128:192] = False
+    expected[128:136] = False
     np.testing.assert_array_equal(Segment(tmp_path, entry, rows_only=True).sound(), expected)
 
 
@@ -113,6 +113,10 @@ def test_what_can_be_saved_of_a_truncated_file(tmp_path: Path, entry: Entry) -> 
         {"checks": "00000000"},
         {"checks": "no"},
         {"checks": 7},
+        {"checked": 0},
+        {"checked": 64},
+        {"checked": "8"},
+        {"checked": 200, "checks": "00000000"},
         {"arrays": {"rows": {"kind": "|O8", "shape": [1], "offset": 64, "checksum": 0}}},
         {"arrays": {"rows": {"kind": "<f2", "shape": [1], "offset": 63, "checksum": 0}}},
         {"arrays": {"rows": {"kind": "<f2", "shape": [10**12, 10**12], "offset": 64, "checksum": 0}}},
@@ -170,8 +174,35 @@ def test_rows_that_are_no_numbers_are_refused_when_they_are_read(tmp_path: Path,
     checks = np.array([zlib.crc32(rows[start : start + CHECKED].tobytes()) for start in range(0, 200, CHECKED)], "<u4")
     segment = Segment(tmp_path, replace(entry, checks=checks.tobytes().hex()))
     segment.check(np.array([0, 127]))
-    with pytest.raises(ArtifactError, match="damaged: rows 128 to 191 have NaN or infinite values"):
-        segment.check(np.array([191]))
+    with pytest.raises(ArtifactError, match="damaged: rows 128 to 135 have NaN or infinite values"):
+        segment.check(np.array([135]))
+
+
+@pytest.mark.parametrize("rows", [[5], [199], [0, 40, 199], list(range(200)), None])
+@pytest.mark.parametrize("checked", [8, 64])
+def test_what_is_read_is_checked_and_nothing_else(tmp_path: Path, entry: Entry, rows: list[int] | None, checked: int) -> None:
+    checks = np.array([zlib.crc32(ROWS[start : start + checked].tobytes()) for start in range(0, 200, checked)], "<u4")
+    segment = Segment(tmp_path, replace(entry, checks=checks.tobytes().hex(), checked=checked))
+    segment.check(None if rows is None else np.array(rows))
+    read = np.zeros(len(checks), np.bool_)
+    read[np.array(range(200) if rows is None else rows) // checked] = True
+    np.testing.assert_array_equal(segment.unread, ~read)
+
+
+def test_a_row_that_is_no_number_is_found_among_many(tmp_path: Path, entry: Entry) -> None:
+    for row in (0, 77, 199):
+        rows = ROWS.copy()
+        rows[row, 39] = -np.inf
+        data = bytearray((tmp_path / entry.name).read_bytes())
+        offset = entry.arrays["rows"].offset
+        data[offset : offset + rows.nbytes] = rows.tobytes()
+        (tmp_path / entry.name).write_bytes(data)
+        checks = np.array([zlib.crc32(rows[start : start + CHECKED].tobytes()) for start in range(0, 200, CHECKED)], "<u4")
+        segment = Segment(tmp_path, replace(entry, checks=checks.tobytes().hex()))
+        first = row // CHECKED * CHECKED
+        with pytest.raises(ArtifactError, match=f"damaged: rows {first} to {min(first + CHECKED, 200) - 1} have NaN or infinite values"):
+            segment.check()
+        assert segment.unread.all()
 
 
 def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path, entry: Entry) -> None:

@@ -3,6 +3,7 @@
 Rows are float16 and lie in one array per segment, so a kernel gets addresses.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numba import njit
 
 from ..types import F32, I64, U16
 from .float16 import SUMS, fetch, products
-from .options import INNER
+from .options import INNER, NONE, PART
 
 TINY = np.float32(1e-24)  # squared lengths are never smaller
 LINE = 64  # bytes that memory gives at once
@@ -38,35 +39,19 @@ class Asked(NamedTuple):
 
 
 @njit(**INNER)
-def present(candidates: I64, count: int) -> I64:
-    """The candidates that are among `count` rows; others are padding."""
-    rows = np.empty(len(candidates), np.int64)
-    n = 0
+def locate(table: Table, candidates: I64, rows: I64, addresses: I64) -> tuple[int, int]:
+    """The candidates that are rows, as others are padding, and where these begin; how many there are, and the highest candidate."""
+    n, highest = NONE, -1 + NONE
     for row in candidates:
-        if 0 <= row < count:
+        highest = row if row > highest else highest
+        if 0 <= row < table.firsts[-1]:
+            segment = NONE
+            while row >= table.firsts[segment + 1]:
+                segment += 1
             rows[n] = row
+            addresses[n] = table.bases[segment] + (row - table.firsts[segment]) * table.width * 2
             n += 1
-    return rows[:n]
-
-
-@njit(**INNER)
-def highest(candidates: I64) -> int:
-    """The highest row among the candidates."""
-    found = -1
-    for q in range(len(candidates)):
-        for row in candidates[q]:
-            found = max(found, row)
-    return found
-
-
-@njit(**INNER)
-def locate(table: Table, rows: I64, addresses: I64) -> None:
-    """The address of every row's first coordinate."""
-    for i in range(len(rows)):
-        segment = 0
-        while rows[i] >= table.firsts[segment + 1]:
-            segment += 1
-        addresses[i] = table.bases[segment] + (rows[i] - table.firsts[segment]) * table.width * 2
+    return n, highest
 
 
 @njit(fastmath=True, **INNER)
@@ -82,10 +67,11 @@ def rotate(asked: Asked, q: int, end: int) -> None:
             for i in range(len(given)):
                 total += axis[i] * given[i]
         value[j] = total + asked.bias[j] if len(asked.bias) else total
-    asked.ready[q] = max(asked.ready[q], end)
+    if asked.ready[q] < end:
+        asked.ready[q] = end
 
 
-@njit(**INNER)
+@njit(**PART)
 def _ask(address: int, begin: int, end: int) -> None:
     """Asks for the lines that coordinates `begin` to `end` of a row lie in, but for the one that the step before has read from."""
     inside = LINE - 1 if begin else 0
@@ -94,31 +80,31 @@ def _ask(address: int, begin: int, end: int) -> None:
 
 
 @njit(fastmath=set(SUMS), **INNER)
-def read(addresses: I64, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
-    """Adds coordinates `begin` to `end` of the candidates to their inner products and squared lengths."""
+def read(addresses: I64, count: int, query: F32, begin: int, end: int, sums: F32, squares: F32) -> None:
+    """Adds coordinates `begin` to `end` of the first `count` candidates to their inner products and squared lengths."""
     part = query.ctypes.data + 4 * begin
-    for i in range(min(AHEAD, len(addresses))):
-        _ask(addresses[i], begin, end)
-    for i in range(len(addresses)):
-        if i + AHEAD < len(addresses):
+    for i in range(-AHEAD, count):
+        if i + AHEAD < count:
             _ask(addresses[i + AHEAD], begin, end)
+        if i < 0:
+            continue
         found: tuple[np.float32, np.float32] = products(addresses[i] + 2 * begin, part, end - begin)  # type: ignore[call-arg]
         sums[i] += found[0]
         squares[i] += found[1]
 
 
 @njit(fastmath=set(SUMS), **INNER)
-def square_of(part: F32) -> np.float32:
-    """Squared length."""
-    square = np.float32(0.0)
+def square_of(query: F32, begin: int, end: int) -> np.float32:
+    """Squared length of coordinates `begin` to `end`."""
+    square, part = np.float32(0.0), query[begin:end]
     for j in range(len(part)):
         square += part[j] * part[j]
     return square
 
 
 @njit(**INNER)
-def score(square: np.float32, sums: F32, squares: F32, scores: F32) -> None:
-    """Prefix cosines; `square` is the squared length of the query's prefix."""
-    length = np.sqrt(max(square, TINY))
-    for i in range(len(sums)):
-        scores[i] = sums[i] / (np.sqrt(max(squares[i], TINY)) * length)
+def score(square: np.float32, count: int, sums: F32, squares: F32, scores: F32) -> None:
+    """Prefix cosines of the first `count` candidates; `square` is the squared length of the query's prefix."""
+    length = math.sqrt(square if square > TINY else TINY)
+    for i in range(count):
+        scores[i] = sums[i] / (math.sqrt(squares[i] if squares[i] > TINY else TINY) * length)

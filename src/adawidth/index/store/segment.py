@@ -32,14 +32,16 @@ import numpy as np
 
 from ...errors import ArtifactError, OptionError
 from ...stages.words import Words
-from ...types import F16, F32, F64, I32, I64, Array, Mask, Rows
+from ...types import F16, F32, F64, I32, I64, U32, Array, Mask, Rows
 
 if TYPE_CHECKING:
     from ..codes import Codes
 
 MAGIC = b"adawidth segment 1\n".ljust(64, b"\0")
 ALIGNED = 64
-CHECKED = 64  # rows under one checksum
+CHECKED = 8  # rows under one checksum: a query reads few rows, which lie far apart …
+FORMER = 64  # … and what entries mean that do not say
+TOGETHER = 1024  # blocks of rows that are checked at a time
 KINDS = ("<f2", "<f4", "<f8", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8")
 LAYOUT = {  # kind and dimensions of the arrays that every segment has
     "rows": ("<f2", 2),
@@ -53,7 +55,7 @@ LAYOUT = {  # kind and dimensions of the arrays that every segment has
 WORDS = "words."
 FEW = 65_536  # ids that are kept in memory, in their order
 RARE = 20  # if not even one id in so many is another segment's, these are looked up one by one
-NOT_FINITE = 0x7C00  # bits of a float16 that are set in NaN and infinite values alone
+NOT_FINITE = 0xF800  # twice the bits of a float16, without its sign: infinite and NaN values have this or more
 LEAST, MOST = 1e-8, 1e13  # one over the length of float16 numbers, which is never taken for less than 1e-12
 NAME = re.compile(r"[0-9a-f]{32}\.segment")
 
@@ -87,8 +89,9 @@ class Entry:
     last: int  # … and of its last
     size: int  # of the file, in bytes
     storage: str  # of the codes
-    checks: str  # checksums of each block of 64 rows, 32 bits each, as hexadecimal digits
+    checks: str  # checksums of each block of rows, 32 bits each, as hexadecimal digits
     arrays: dict[str, Place]
+    checked: int = FORMER  # rows in a block
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -99,21 +102,21 @@ class Entry:
         """The entry that `to_json` gave. Raises TypeError, KeyError or ValueError for anything else."""
         arrays = {str(name): Place(**{**place, "shape": tuple(place["shape"])}) for name, place in stored["arrays"].items()}
         entry = cls(**{**stored, "arrays": arrays})
-        numbers = [entry.rows, entry.first, entry.last, entry.size]
+        numbers = [entry.rows, entry.first, entry.last, entry.size, entry.checked]
         numbers += [n for place in arrays.values() for n in (*place.shape, place.offset, place.checksum)]
         plain = isinstance(entry.storage, str) and all(type(n) is int and n >= 0 for n in numbers)
-        if not NAME.fullmatch(entry.name) or not plain or not entry.rows:
+        if not NAME.fullmatch(entry.name) or not plain or not entry.rows or not 0 < entry.checked <= FORMER:
             raise ValueError(f"segment {entry.name!r}")
         if any(place.kind not in KINDS or place.offset % ALIGNED or place.offset + place.size > entry.size for place in arrays.values()):
             raise ValueError(f"arrays of segment {entry.name!r}")
-        if len(entry.checksums) != -(-entry.rows // CHECKED):
+        if len(entry.checksums) != -(-entry.rows // entry.checked):
             raise ValueError(f"checksums of segment {entry.name!r}")
         return entry
 
     @cached_property
-    def checksums(self) -> list[int]:
+    def checksums(self) -> U32:
         """Of each block of rows."""
-        return list(np.frombuffer(bytes.fromhex(self.checks), "<u4").tolist())
+        return np.frombuffer(bytes.fromhex(self.checks), "<u4")
 
 
 class Segment:
@@ -234,18 +237,33 @@ class Segment:
         """Checks the blocks of these rows (of all rows, and the words, if None) that were not checked before; refuses damaged ones."""
         if rows is None:
             _ = self.words
-        blocks = self.unread if rows is None else self.unread[rows // CHECKED]
-        if not blocks.any():
-            return
-        wanted = np.flatnonzero(self.unread) if rows is None else np.unique(rows[blocks] // CHECKED)
-        for block in wanted.tolist():
-            first = block * CHECKED
-            named = f"rows {first} to {min(first + CHECKED, len(self)) - 1}"
-            if zlib.crc32(self._block(block)) != self.entry.checksums[block]:
-                raise self._damaged(f"{named} do not have their checksum")
-            if (np.frombuffer(self._block(block), "<u2") & NOT_FINITE == NOT_FINITE).any():
-                raise self._damaged(f"{named} have NaN or infinite values")
-            self.unread[block] = False
+        blocks = np.arange(len(self.unread)) if rows is None else rows // self.entry.checked
+        wanted = np.unique(blocks[self.unread[blocks]])
+        for start in range(0, len(wanted), TOGETHER):
+            self._check_blocks(wanted[start : start + TOGETHER], far=rows is not None)
+
+    def _check_blocks(self, blocks: I64, *, far: bool) -> None:
+        """Checks these blocks, ascending; where they lie `far` apart, the disk reads all at once and nothing around them."""
+        if far and isinstance(self._data, mmap.mmap):
+            begins, ends = self._spans(blocks)
+            pages = begins - begins % mmap.PAGESIZE
+            for page, length in zip(pages.tolist(), (ends - pages).tolist(), strict=True):
+                self._data.madvise(mmap.MADV_WILLNEED, page, length)
+        different = self._sums(blocks) != self.entry.checksums[blocks]
+        if different.any():
+            raise self._damaged(f"{self._named(int(blocks[different][0]))} do not have their checksum")
+        rows = (blocks[:, None] * self.entry.checked + np.arange(self.entry.checked)).ravel()
+        rows = rows[rows < len(self)]  # the last block may have fewer
+        bits = self.rows.view("<u2")[rows]
+        bits += bits
+        if bits.max(initial=0) >= NOT_FINITE:
+            row = int(rows[bits.max(axis=1) >= NOT_FINITE][0])
+            raise self._damaged(f"{self._named(row // self.entry.checked)} have NaN or infinite values")
+        self.unread[blocks] = False
+
+    def _named(self, block: int) -> str:
+        first = block * self.entry.checked
+        return f"rows {first} to {min(first + self.entry.checked, len(self)) - 1}"
 
     def check_widths(self, width: int, ladder: int) -> None:
         """Refuses rows whose width, or whose number of prefix norms, is not what the manifest says."""
@@ -255,8 +273,8 @@ class Segment:
 
     def sound(self) -> Mask:
         """Which rows can be trusted, whatever else is damaged. (N,)"""
-        sound = [zlib.crc32(self._block(block)) == checksum for block, checksum in enumerate(self.entry.checksums)]
-        return np.repeat(np.array(sound, np.bool_), CHECKED)[: len(self)]
+        sound = self._sums(np.arange(len(self.entry.checksums))) == self.entry.checksums
+        return np.repeat(sound, self.entry.checked)[: len(self)]
 
     def some(self, rows: Rows) -> F16:
         """These rows, unchecked, of a file opened with `rows_only`."""
@@ -269,11 +287,16 @@ class Segment:
         """The whole file."""
         return memoryview(self._data)
 
-    def _block(self, block: int) -> memoryview:
-        place = self.entry.arrays["rows"]
+    def _sums(self, blocks: I64) -> U32:
+        """The checksums that these blocks of rows have."""
+        data, (begins, ends) = memoryview(self._data), self._spans(blocks)
+        return np.array([zlib.crc32(data[begin:end]) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)], np.uint32)
+
+    def _spans(self, blocks: I64) -> tuple[I64, I64]:
+        """Where blocks of rows begin and end in the file."""
+        place, checked = self.entry.arrays["rows"], self.entry.checked
         size = 2 * place.shape[1]
-        begin, end = block * CHECKED, min((block + 1) * CHECKED, len(self))
-        return memoryview(self._data)[place.offset + begin * size : place.offset + end * size]
+        return place.offset + blocks * checked * size, place.offset + np.minimum((blocks + 1) * checked, len(self)) * size
 
     def _array(self, name: str) -> Array:
         place = self.entry.arrays[name]
