@@ -23,6 +23,7 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 U16 = NDArray[np.uint16]
+U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]  # documents by their place, -1 for none

@@ -151,11 +151,11 @@ def test_repair(index_folder: Path) -> None:
     file.write_bytes(data)
     refused = adawidth("info", index_folder, "--verify")
     assert refused.exit_code == 1
-    assert f"{file.name}: damaged: rows 0 to 63" in refused.stderr
-    expected = {"segments": [file.name], "saved": 416, "lost": [f"d{i}" for i in range(64)], "aside": [file.name]}
+    assert f"{file.name}: damaged: rows 8 to 15" in refused.stderr
+    expected = {"segments": [file.name], "saved": 472, "lost": [f"d{i}" for i in range(8, 16)], "aside": [file.name]}
     planned = one_object(adawidth("repair", index_folder, "--dry-run", "--json"))
     assert planned == {"index": str(index_folder), "dry_run": True, **expected}
-    assert "416 documents would be saved, 64 would be lost" in adawidth("repair", index_folder, "--dry-run").stdout
+    assert "472 documents would be saved, 8 would be lost" in adawidth("repair", index_folder, "--dry-run").stdout
     assert adawidth("info", index_folder, "--verify").exit_code == 1
     assert one_object(adawidth("repair", index_folder, "--json")) == {"index": str(index_folder), "dry_run": False, **expected}
     assert (index_folder / "aside" / file.name).read_bytes() == data

@@ -4,7 +4,9 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given, settings
 
+from adawidth.data import unit
 from adawidth.kernels.extend import extend
+from adawidth.kernels.halves import measure_rows, read_rows
 from adawidth.kernels.topk import top_k
 
 
@@ -65,3 +67,30 @@ def test_top_of_nothing_is_nothing() -> None:
     for k in (0, -3):
         assert top_k(np.ones((2, 5), np.float32), np.arange(5), k).shape == (2, 0)
     assert top_k(np.empty((2, 0), np.float32), np.empty(0, np.int64), 4).shape == (2, 0)
+
+
+def halves(seed: int, rows: int, width: int) -> np.ndarray:
+    """Rows of unit length as they are stored, with numbers too small for float16's usual form among them."""
+    rng = np.random.default_rng(seed)
+    return unit(rng.standard_normal((rows, width)) * 10.0 ** rng.uniform(-8, 0, (rows, width))).astype(np.float16)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(0, 5), width=st.integers(1, 70), read=st.integers(1, 70))
+def test_float16_is_read_as_numpy_reads_it(seed: int, rows: int, width: int, read: int) -> None:
+    stored = halves(seed, rows, width)[:, :read]
+    found = np.empty(stored.shape, np.float32)
+    read_rows(stored.view(np.uint16), found)
+    np.testing.assert_array_equal(found, stored.astype(np.float32))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(0, 5), ladder=st.sets(st.integers(1, 70), min_size=1))
+def test_lengths_of_prefixes_are_those_of_numpy(seed: int, rows: int, ladder: set[int]) -> None:
+    widths, stored = sorted(ladder), halves(seed, rows, 70)
+    inverse, total = np.empty((rows, len(widths)), np.float32), np.ones(70)
+    measure_rows(stored.view(np.uint16), np.array(widths), inverse, total)
+    wide = stored.astype(np.float64)
+    lengths = np.stack([np.sqrt((wide[:, :width] ** 2).sum(axis=1)) for width in widths], axis=1)
+    np.testing.assert_array_equal(inverse, (1 / np.maximum(lengths, 1e-12)).astype(np.float32))
+    np.testing.assert_array_equal(total, 1 + wide.sum(axis=0))

@@ -1,5 +1,6 @@
 """Compiled code finds a folder on a read-only install without a home, and none of others' making."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -7,8 +8,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numba import njit
+from numba.core.errors import TypingError
+from numba.core.event import Event, Listener, install_listener
 
 import adawidth
 from adawidth.kernels.cache import own_folder
@@ -75,3 +80,48 @@ def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, harm: str) -
     fresh = own_folder(tmp_path)
     assert fresh != folder
     assert fresh.stat().st_mode & 0o777 == 0o700
+
+
+def test_code_is_compiled_again_when_a_file_changes_that_it_imports(tmp_path: Path) -> None:
+    kernels = tmp_path / "adawidth" / "kernels"
+    kernels.mkdir(parents=True)
+    for name in ("__init__.py", "kernels/__init__.py", "kernels/cache.py", "kernels/options.py", "errors.py"):
+        shutil.copy(Path(adawidth.__file__).parent / name, tmp_path / "adawidth" / name)
+    (kernels / "outer.py").write_text(
+        "from numba import njit\nfrom .inner import inner\n\n@njit(cache=True)\ndef outer(x):\n    return 10 * inner(x)\n"
+    )
+    program = "from adawidth.kernels.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment |= {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}  # Python itself tells files apart by the second
+    found = []
+    for added in (1, 1, 2, 2):
+        (kernels / "inner.py").write_text(f"from numba import njit\n\n@njit\ndef inner(x):\n    return x + {added}\n")
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout.split())
+    assert found == [["20", "0"], ["20", "1"], ["30", "0"], ["30", "1"]]
+    assert list((kernels / "__pycache__").glob("outer.*.nbc"))
+
+
+def test_garbage_is_not_collected_while_a_kernel_is_compiled() -> None:
+    found: list[bool] = []
+
+    class Seen(Listener):
+        def on_start(self, event: Event) -> None:
+            found.append(gc.isenabled())
+
+        def on_end(self, event: Event) -> None:
+            pass
+
+    def function(x: Any) -> Any:
+        return x + 1
+
+    for module in ("adawidth.kernels.new", "elsewhere"):
+        function.__module__ = module
+        compiled: Any = njit(function)
+        with install_listener("numba:compile", Seen()):
+            assert compiled(1) == 2
+            with pytest.raises(TypingError):
+                compiled("x")
+        assert gc.isenabled()
+    assert found == [False, False, True, True]

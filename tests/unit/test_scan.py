@@ -25,8 +25,8 @@ def best(packed, counts, firsts, shifts, allowed, tables, found):  # type: ignor
 
 
 @njit
-def filled(query, points, room, tables):  # type: ignore[no-untyped-def]
-    return scan.fill(query, points, room, tables)
+def filled(query, points, leasts, tables):  # type: ignore[no-untyped-def]
+    return scan.fill(query, points, leasts, tables)
 
 
 @njit
@@ -122,8 +122,8 @@ def test_a_filter_of_rows_in_any_order(seed: int, rows: int, k: int, order: int,
 def test_the_best_rows_of_the_nearest_lists_are_found(seed: int, count: int, k: int, part: float) -> None:
     """Tables of whole multiples of a unit, and lists of unequal lengths, whose scores are higher by that of their centroid."""
     rng, size, lists, probes, unit = np.random.default_rng(seed), 4, 5, 3, 2.0**-10
-    codes, whole = rng.integers(0, 256, (count, size), np.uint8), rng.integers(0, 128, (size, 2, 16), np.uint8)
-    whole[:, :, 0], whole[0, 0, 1] = 0, 127  # they begin at 0 and end at what a table can hold: nothing is rounded
+    codes, whole = rng.integers(0, 256, (count, size), np.uint8), np.sort(rng.integers(0, 128, (size, 2, 16), np.uint8))
+    whole[:, :, 0], whole[0, 0, 15] = 0, 127  # they begin at 0 and end at what a table can hold: nothing is rounded
     list_of = np.minimum(rng.geometric(0.4, count) - 1, lists - 1)
     counts = np.bincount(list_of, minlength=lists)
     blocks = -(-counts // 64)
@@ -135,7 +135,7 @@ def test_the_best_rows_of_the_nearest_lists_are_found(seed: int, count: int, k: 
     allowed = rng.random(count) < part
     mask, out = bits_of(allowed[rows] & (rows >= 0)), np.empty((1, k), np.int64)
     stored = (packed(codes, rows), counts, firsts, rows, centres, np.ones(lists, np.float32))
-    points, ones = (whole.reshape(2 * size, 16, 1) * unit).astype(np.float32), np.ones((1, 2 * size), np.float32)
+    points, ones = (whole.reshape(2 * size, 1, 16) * unit).astype(np.float32), np.ones((1, 2 * size), np.float32)
     some_lists(stored, np.eye(2 * size, dtype=np.float32), points, ones, probes, ALL if part == 1 else mask, out)
     there = np.isin(list_of, np.argsort(-near)[:probes]) & (allowed | (part == 1))
     chosen, scores = out[0][out[0] >= 0], summed(codes, whole) + near[list_of]
@@ -160,16 +160,16 @@ def test_lists_are_shifted() -> None:
 
 @pytest.mark.parametrize("numbers", [np.inf, 1e38, 0.0, np.nan])
 def test_tables_of_unsound_numbers_are_harmless(numbers: float) -> None:
-    tables, room = np.empty((2, 2, 16), np.uint8), np.empty((4, 16), np.float32)
-    filled(np.ones(4, np.float32), np.full((4, 16, 1), numbers, np.float32), room, tables)
+    tables, leasts = np.empty((2, 2, 16), np.uint8), np.empty(4, np.float32)
+    filled(np.ones(4, np.float32), np.full((4, 1, 16), numbers, np.float32), leasts, tables)
     assert tables.max() <= 127
 
 
 def test_sums_of_the_widest_rows_do_not_overflow() -> None:
     """Tables get fewer steps where there are so many that their sum would not fit into 16 bits."""
     width = 1_024
-    tables, room = np.empty((width // 2, 2, 16), np.uint8), np.empty((width, 16), np.float32)
-    filled(np.ones(width, np.float32), np.tile(np.linspace(-1, 1, 16, dtype=np.float32)[None, :, None], (width, 1, 1)), room, tables)
+    tables, leasts = np.empty((width // 2, 2, 16), np.uint8), np.empty(width, np.float32)
+    filled(np.ones(width, np.float32), np.tile(np.linspace(-1, 1, 16, dtype=np.float32), (width, 1, 1)), leasts, tables)
     assert 60_000 < int(tables.max(axis=2).astype(int).sum()) <= 65_535
 
 

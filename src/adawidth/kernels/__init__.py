@@ -1,6 +1,5 @@
 """Every compiled loop, by numba and cached on disk. Arrays in, arrays out; no Python objects.
-Row slices (`row = rows[i, a:b]`) vectorise, scalar access with run-time bounds does not: keep the slices.
-numba compiles a function again when its own file changes, not when one does that it imports: then delete kernels/__pycache__."""
+Row slices (`row = rows[i, a:b]`) vectorise, scalar access with run-time bounds does not: keep the slices."""
 
 from .cache import prepare
 

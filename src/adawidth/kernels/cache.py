@@ -1,19 +1,66 @@
 """Where compiled code is kept: beside the package or in the user's cache folder, as numba does; where neither can be written (a
-read-only install without a home), in a folder of the user's own among the temporary files."""
+read-only install without a home), in a folder of the user's own among the temporary files.
 
+Compiled code has the functions that it calls within it. So it is loaded only as long as none of the files here has changed; numba alone
+would look at one file, the function's own.
+"""
+
+import hashlib
 import os
 import stat
 import tempfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from numba import config
-from numba.core.caching import FunctionCache
+from numba.core.caching import CacheImpl, FunctionCache, InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
+from numba.core.event import register
 
 from ..errors import ArtifactError
+from .options import Undisturbed
+
+HERE = Path(__file__).parent
+
+
+@cache
+def sources() -> bytes:
+    """A digest of all files here."""
+    digest = hashlib.sha256()
+    for file in sorted(HERE.glob("*.py")):
+        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.digest()
+
+
+class Together:
+    """For numba's locators: the code of functions in this folder is as old as the newest of its files."""
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """The locator of a function; none of others' functions."""
+        return super().from_function(py_func, py_file) if Path(py_file).parent == HERE else None  # type: ignore[misc]
+
+    def get_source_stamp(self) -> bytes:
+        """What must not have changed since the code was compiled."""
+        return sources()
+
+
+class Provided(Together, UserProvidedCacheLocator):
+    """Keeps code in NUMBA_CACHE_DIR."""
+
+
+class Beside(Together, InTreeCacheLocator):
+    """Keeps code in `__pycache__`."""
+
+
+class AtHome(Together, UserWideCacheLocator):
+    """Keeps code in the user's cache folder."""
 
 
 def prepare() -> None:
     """Finds a folder for compiled code, before numba looks for one. Code of a folder that others can write is never loaded."""
+    register("numba:compile", Undisturbed())  # type: ignore[no-untyped-call]
+    CacheImpl._locator_classes[:0] = [Provided, Beside, AtHome]
     if cacheable():
         return
     try:

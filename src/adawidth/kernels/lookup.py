@@ -116,6 +116,39 @@ sums: Any = summing(TOGETHER)
 
 
 @intrinsic
+def tabled(_: Any, points: Any, query: Any, count: Any, least: Any, steps: Any, out: Any) -> Any:
+    """One table: sixteen inner products less the least of them, in so many steps, as bytes.
+
+    At the address `points` are `count` times sixteen float32 coordinates, at `query` as many of the query. What is no number up to 127
+    becomes 0.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        points, query, count, least, steps, out = arguments
+        single = ir.FloatType()
+
+        def every(value: Any) -> Any:
+            first = builder.insert_element(ir.Constant(ir.VectorType(single, 16), ir.Undefined), value, INT(0))
+            return builder.shuffle_vector(first, first, _vector(INT, 16, 0))
+
+        zeros, half = _vector(single, 16, 0.0), _vector(single, 16, 0.5)
+        total = cgutils.alloca_once_value(builder, zeros)  # type: ignore[no-untyped-call]
+        with cgutils.for_range(builder, count) as loop:
+            axis = builder.load(_at(builder, points, builder.mul(loop.index, LONG(64))), typ=ir.VectorType(single, 16), align=4)
+            asked = builder.load(_at(builder, query, builder.mul(loop.index, LONG(4))), typ=single)
+            builder.store(builder.fadd(builder.load(total), builder.fmul(every(asked), axis)), total)
+        above = builder.fmul(builder.fsub(builder.load(total), every(least)), every(steps))
+        enough = builder.fcmp_ordered(">=", above, zeros)
+        fits = builder.and_(enough, builder.fcmp_ordered("<", above, _vector(single, 16, 127.5)))
+        found = builder.fptosi(builder.fadd(builder.select(fits, above, zeros), half), ir.VectorType(INT, 16))
+        builder.store(builder.trunc(found, ir.VectorType(BYTE, 16)), _at(builder, out, LONG(0)), align=1)
+        return context.get_dummy_value()
+
+    long, real = types.int64, types.float32
+    return types.void(long, long, long, real, real, long), build
+
+
+@intrinsic
 def lowest(_: Any, bits: Any) -> Any:
     """The place of the lowest bit that is set; at least one is."""
 

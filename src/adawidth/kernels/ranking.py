@@ -4,18 +4,18 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, I64
-from .options import INNER, NONE
+from .options import INNER, NONE, PART
 
 
 @njit(**INNER)
-def _sink(heap: F32, root: int) -> None:
+def _sink(heap: F32, size: int, root: int) -> None:
     """Restores a heap whose root is the smallest number."""
     number = heap[root]
     while True:
         child = 2 * root + 1
-        if child >= len(heap):
+        if child >= size:
             break
-        if child + 1 < len(heap) and heap[child + 1] < heap[child]:
+        if child + 1 < size and heap[child + 1] < heap[child]:
             child += 1
         if heap[child] >= number:
             break
@@ -25,17 +25,16 @@ def _sink(heap: F32, root: int) -> None:
 
 
 @njit(**INNER)
-def kth(numbers: F32, heap: F32) -> np.float32:
-    """The k-th largest of at least k numbers; `heap` (k,) is room for the k largest so far."""
-    k = len(heap)
+def kth(numbers: F32, count: int, k: int, heap: F32) -> np.float32:
+    """The k-th largest of the first `count` numbers, at least k; `heap` is room for the k largest so far."""
     for i in range(k):
         heap[i] = numbers[i]
     for root in range(k // 2 - 1, -1, -1):
-        _sink(heap, root)
-    for i in range(k, len(numbers)):
+        _sink(heap, k, root)
+    for i in range(k, count):
         if numbers[i] > heap[0]:
             heap[0] = numbers[i]
-            _sink(heap, NONE)
+            _sink(heap, k, NONE)
     return heap[0]
 
 
@@ -65,12 +64,12 @@ def _sift_down(heap: I64, root: int, size: int, scores: F32, rows: I64, ties: I6
 
 
 @njit(**INNER)
-def rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
-    """Brings the k best to the front, best first; the others stay in any order."""
-    k = min(k, len(order))
+def rank(order: I64, count: int, k: int, scores: F32, rows: I64, ties: I64) -> None:
+    """Brings the k best of the first `count` to the front, best first; the others stay in any order."""
+    k = k if k < count else count
     for root in range(k // 2 - 1, -1, -1):
         _sift_down(order, root, k, scores, rows, ties)
-    for i in range(k, len(order)):
+    for i in range(k, count):
         if _before(order[i], order[0], scores, rows, ties):
             order[0], order[i] = order[i], order[0]
             _sift_down(order, NONE, k, scores, rows, ties)
@@ -79,9 +78,17 @@ def rank(order: I64, k: int, scores: F32, rows: I64, ties: I64) -> None:
         _sift_down(order, NONE, size, scores, rows, ties)
 
 
-@njit(**INNER)
-def write(order: I64, rows: I64, scores: F32, begin: int, found_rows: I64, found_scores: F32) -> None:
-    """Writes ranked candidates into an answer, from position `begin` on, as many as fit."""
-    for i in range(min(len(order), len(found_rows) - begin)):
-        found_rows[begin + i] = rows[order[i]]
-        found_scores[begin + i] = scores[order[i]]
+@njit(**PART)
+def write(order: I64, count: int, rows: I64, scores: F32, begin: int, found_rows: I64, found_scores: F32) -> None:
+    """Writes `count` ranked candidates into an answer, from position `begin` on, as many as fit."""
+    for i in range(len(found_rows) - begin):
+        if i < count:
+            found_rows[begin + i] = rows[order[i]]
+            found_scores[begin + i] = scores[order[i]]
+
+
+@njit(**PART)
+def clear(begin: int, found_rows: I64, found_scores: F32) -> None:
+    """Says that an answer has nothing from position `begin` on."""
+    for i in range(begin, len(found_rows)):
+        found_rows[i], found_scores[i] = -1, -np.inf

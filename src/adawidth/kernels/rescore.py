@@ -6,15 +6,16 @@ compiler vectorises.
 The two entries, `taper` and `route`, take plain tuples, which numba dispatches quickly, and name their parts once inside.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from ..types import F32, F64, I32, I64, Mask
-from .options import ENTRY, INNER, NONE
-from .ranking import kth, rank, write
-from .rows import TINY, Asked, Table, highest, locate, present, read, rotate, score, square_of
+from .options import ENTRY, INNER, NONE, PART
+from .ranking import clear, kth, rank, write
+from .rows import TINY, Asked, Table, locate, read, rotate, score, square_of
 from .trees import DEPTH, query_features, walk
 
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
@@ -32,65 +33,65 @@ class Found(NamedTuple):
 @njit(**INNER)
 def _tail(square: np.float32, whole: np.float32) -> np.float32:
     """Share of a length that lies beyond a prefix; both as squares."""
-    return np.sqrt(max(ONE - square / max(whole, TINY), ZERO))
+    share = ONE - square / (whole if whole > TINY else TINY)
+    return np.float32(math.sqrt(share if share > ZERO else ZERO))
 
 
 @njit(**INNER)
-def _bounds(band: np.float32, square: np.float32, sums: F32, squares: F32, wholes: F32, scores: F32, lower: F32, upper: F32) -> None:
-    """Prefix cosines, and what each may be at the last width: less and more by `band` times the candidate's tail."""
-    length = np.sqrt(max(square, TINY))
-    for i in range(len(sums)):
-        held = max(squares[i], TINY)
-        score = sums[i] / (np.sqrt(held) * length)
+def _bounds(
+    band: np.float32, square: np.float32, count: int, sums: F32, squares: F32, wholes: F32, scores: F32, lower: F32, upper: F32
+) -> None:
+    """Prefix cosines of `count` candidates, and what each may be at the last width: less and more by `band` times the candidate's tail."""
+    length = math.sqrt(square if square > TINY else TINY)
+    for i in range(count):
+        score = sums[i] / (math.sqrt(squares[i] if squares[i] > TINY else TINY) * length)
         reach = band * _tail(squares[i], wholes[i])
         scores[i] = score
         lower[i] = score - reach
         upper[i] = score + reach
 
 
-@njit(**INNER)
+@njit(**PART)
 def _taper(
-    table: Table, lengths: F32, asked: Asked, q: int, rows: I64, ladder: I64, bands: F64, k: int, known: np.float32,
+    table: Table, lengths: F32, asked: Asked, q: int, candidates: I64, ladder: I64, bands: F64, k: int, known: np.float32,
     found_rows: I64, found_scores: F32,
-) -> int:  # fmt: skip
-    """The taper's answer for one query into `found_*`, whose length is how many are asked for; coordinates read.
+) -> tuple[int, int, int]:  # fmt: skip
+    """The taper's answer for one query into `found_*`, whose length is how many are asked for; coordinates read, rows, the highest row.
 
     `lengths` (N,) are the documents' up to the ladder's last width; `bands` are z σ / (√2 β) for each width but the last, where
     infinite all survive; `known` is the query's squared length at the last width, below 0 where only rotating tells.
     """
-    query, n, last = asked.values[q], len(rows), len(ladder) - 1
-    addresses = np.empty(n, np.int64)
-    locate(table, rows, addresses)
-    room = np.empty((6, n), np.float32)
-    sums, squares, wholes, scores, lower, upper = room[0], room[1], room[2], room[3], room[4], room[5]
-    sums[:], squares[:] = ZERO, ZERO
+    query, last, most = asked.values[q], len(ladder) - 1, len(candidates)
+    rows, addresses, leaving = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    room = np.empty((7, most), np.float32)
+    n, highest = locate(table, candidates, rows, addresses)
+    sums, squares, wholes, scores, lower, upper, heap = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
+    for i in range(n):
+        sums[i], squares[i], wholes[i] = ZERO, ZERO, lengths[rows[i]] ** 2
     if known < ZERO:
         rotate(asked, q, ladder[last])
-        known = square_of(query[: ladder[last]])
+        known = square_of(query, NONE, ladder[last])
     alive = np.empty(last + 1, np.int64)  # when a width was read; none where it was passed over
-    alive[:] = 0
+    for step in range(last + 1):
+        alive[step] = 0
     square, coordinates, begin, left, step = ZERO, NONE, NONE, n, NONE
-    heap, leaving = np.empty(min(k, n), np.float32), np.empty(n, np.int64)
     while step <= last:
         if step and left <= k:  # nothing is dropped any more
             step = last
         end = ladder[step]
         rotate(asked, q, end)
-        read(addresses[:left], query, begin, end, sums, squares)
-        square += square_of(query[begin:end])
+        read(addresses, left, query, begin, end, sums, squares)
+        square += square_of(query, begin, end)
         coordinates += left * (end - begin)
-        if step == 0:
-            for i in range(left):
-                wholes[i] = lengths[rows[i]] ** 2
         alive[step] = left
         if step < last and bands[step] < np.inf and left > k:
             band = np.float32(bands[step]) * _tail(square, known)
-            _bounds(band, square, sums[:left], squares[:left], wholes[:left], scores[:left], lower[:left], upper[:left])
-            least = kth(lower[:left], heap)
-            gone = 0
+            _bounds(band, square, left, sums, squares, wholes, scores, lower, upper)
+            least = kth(lower, left, k, heap)
+            gone = NONE
             for i in range(left):  # first note which to drop, without a branch, since that can't be predicted
                 leaving[gone] = i
-                gone += int(upper[i] < least)
+                gone += upper[i] < least
             for j in range(gone - 1, -1, -1):  # then move them behind the living
                 i = leaving[j]
                 left -= 1
@@ -99,17 +100,18 @@ def _taper(
                 addresses[i], sums[i], squares[i], wholes[i] = addresses[left], sums[left], squares[left], wholes[left]
         begin = end
         step += 1
-    score(square, sums[:left], squares[:left], scores[:left])
+    score(square, left, sums, squares, scores)
     front = NONE
     for step in range(last, -1, -1):  # those read furthest first
-        if front < min(alive[step], len(found_rows)):
-            group = leaving[: alive[step] - front]
-            for i in range(len(group)):
-                group[i] = front + i
-            rank(group, len(found_rows) - front, scores, rows, table.ties)
-            write(group, rows, scores, front, found_rows, found_scores)
-            front = alive[step]
-    return coordinates
+        count = alive[step] - front
+        if count > 0 and front < len(found_rows):
+            for i in range(count):
+                leaving[i] = front + i
+            rank(leaving, count, len(found_rows) - front, scores, rows, table.ties)
+            write(leaving, count, rows, scores, front, found_rows, found_scores)
+            front += count
+    clear(front, found_rows, found_scores)
+    return coordinates, n, highest
 
 
 @njit(**ENTRY)
@@ -124,12 +126,14 @@ def taper(table, asked, candidates, steps, found):  # type: ignore[no-untyped-de
     queries = Asked(given, matrix, half, bias, values, ready)
     found_rows, found_scores, coordinates, widths = found
     ladder, bands, k, known = steps
-    found_rows[:], found_scores[:] = -1, -np.inf
+    highest = -1
     for q in range(len(candidates)):
-        rows = present(candidates[q], firsts[-1])
-        coordinates[q] = _taper(rows_of, lengths, queries, q, rows, ladder, bands, k, known, found_rows[q], found_scores[q])
-        widths[q] = coordinates[q] / max(len(rows), 1)
-    return highest(candidates)
+        coordinates[q], n, last = _taper(
+            rows_of, lengths, queries, q, candidates[q], ladder, bands, k, known, found_rows[q], found_scores[q]
+        )
+        widths[q] = coordinates[q] / n if n else 0.0
+        highest = last if last > highest else highest
+    return highest
 
 
 @njit(**INNER)
@@ -158,35 +162,36 @@ def _allotted(score: float, widths: I64, knots: F64, curves: F64, price: float) 
     return chosen
 
 
-@njit(**INNER)
+@njit(**PART)
 def _route(
-    table: Table, asked: Asked, q: int, rows: I64, start: int, widths: I64, knots: F64, curves: F64, price: float,
+    table: Table, asked: Asked, q: int, candidates: I64, start: int, widths: I64, knots: F64, curves: F64, price: float,
     feature: I32, threshold: F64, children: I32, value: F64, roots: I32, depths: I32, found_rows: I64, found_scores: F32,
-) -> int:  # fmt: skip
-    """The router's answer for one query, from the paper's features and trees, into `found_*`; coordinates read."""
-    query, n = asked.values[q], len(rows)
-    addresses = np.empty(n, np.int64)
-    locate(table, rows, addresses)
-    sums, squares, scores = np.zeros(n, np.float32), np.zeros(n, np.float32), np.empty(n, np.float32)
-    rotate(asked, q, start)
-    read(addresses, query, NONE, start, sums, squares)
-    score(square_of(query[:start]), sums, squares, scores)
-    coordinates = n * start
-    order = np.empty(n, np.int64)
+) -> tuple[int, int, int]:  # fmt: skip
+    """The router's answer for one query from the paper's features and trees into `found_*`; coordinates read, rows, the highest row."""
+    query, most = asked.values[q], len(candidates)
+    rows, addresses, order = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    room = np.empty((3, most), np.float32)
+    n, highest = locate(table, candidates, rows, addresses)
+    sums, squares, scores = room[0], room[1], room[2]
     for i in range(n):
-        order[i] = i
-    rank(order, np.int64(DEPTH), scores, rows, table.ties)
+        sums[i], squares[i], order[i] = ZERO, ZERO, i
+    rotate(asked, q, start)
+    read(addresses, n, query, NONE, start, sums, squares)
+    score(square_of(query, NONE, start), n, sums, squares, scores)
+    coordinates = n * start
+    rank(order, n, np.int64(DEPTH), scores, rows, table.ties)
     features = np.empty(18, np.float64)
-    query_features(scores[order[:DEPTH]], features)
+    query_features(scores[order[: n if n < DEPTH else DEPTH]], features)
     chosen = _allotted(walk(features, feature, threshold, children, value, roots, depths), widths, knots, curves, price)
     if chosen > start:
         rotate(asked, q, chosen)
-        read(addresses, query, start, chosen, sums, squares)
-        score(square_of(query[:chosen]), sums, squares, scores)
+        read(addresses, n, query, start, chosen, sums, squares)
+        score(square_of(query, NONE, chosen), n, sums, squares, scores)
         coordinates += n * (chosen - start)
-    rank(order, len(found_rows), scores, rows, table.ties)
-    write(order, rows, scores, NONE, found_rows, found_scores)
-    return coordinates
+    rank(order, n, len(found_rows), scores, rows, table.ties)
+    write(order, n, rows, scores, NONE, found_rows, found_scores)
+    clear(n, found_rows, found_scores)
+    return coordinates, n, highest
 
 
 @njit(**ENTRY)
@@ -202,15 +207,15 @@ def route(table, asked, candidates, routes, trees, found):  # type: ignore[no-un
     found_rows, found_scores, coordinates, mean_widths = found
     start, widths, knots, curves, price = routes
     feature, threshold, children, value, roots, depths = trees
-    found_rows[:], found_scores[:] = -1, -np.inf
+    highest = -1
     for q in range(len(candidates)):
-        rows = present(candidates[q], firsts[-1])
-        coordinates[q] = _route(
-            rows_of, queries, q, rows, start, widths, knots, curves, price,
+        coordinates[q], n, last = _route(
+            rows_of, queries, q, candidates[q], start, widths, knots, curves, price,
             feature, threshold, children, value, roots, depths, found_rows[q], found_scores[q],
         )  # fmt: skip
-        mean_widths[q] = coordinates[q] / max(len(rows), 1)
-    return highest(candidates)
+        mean_widths[q] = coordinates[q] / n if n else 0.0
+        highest = last if last > highest else highest
+    return highest
 
 
 @njit(**ENTRY)

@@ -5,16 +5,19 @@ worth, in seven bits; a row's score is a sum of lookups. What is among the k bes
 reaches a bound, which a sample of the blocks gives first and the rows found so far raise.
 """
 
+import math
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from ..types import F32, I64, U8, U64
-from .lookup import TOGETHER, lowest, sums
-from .options import ENTRY, INNER, NONE, ONE
+from .lookup import TOGETHER, lowest, sums, tabled
+from .options import ENTRY, INNER, NONE, ONE, PART
 from .select import front
 
-LARGEST = 127.0  # in a table: two of them are added in a byte
-MOST = 65_535.0  # a sum
+LARGEST = 127  # in a table: two of them are added in a byte
+MOST = 65_535  # a sum
 SAMPLED = 48  # one block in so many gives the first bound …
 FEW = 8  # … or more, so that there are so many; a smaller sample tells nothing …
 OFTEN = 4  # … and one in fewer than so many takes too long
@@ -36,30 +39,31 @@ def turn(query: F32, matrix: F32, out: F32) -> None:
 
 
 @njit(**INNER)
-def fill(query: F32, points: F32, room: F32, tables: U8) -> np.float32:
-    """Tables of a query's products with the centroids (M, 16, d), each from 0 up, (bytes, 2, 16); how many steps 1 is."""
-    count, sixteen, width = points.shape
+def fill(query: F32, points: F32, leasts: F32, tables: U8) -> np.float32:
+    """Tables of a query's products with the centroids (M, d, 16), each from 0 up, (bytes, 2, 16); how many steps 1 is.
+
+    The first and the last centroid have the lowest and the highest level of every coordinate, so one of the two has the least product.
+    """
+    count, width = points.shape[:2]
     largest = np.float32(0.0)
     for c in range(count):
-        least, most = np.float32(np.inf), np.float32(-np.inf)
-        for p in range(sixteen):
-            total = np.float32(0.0)
-            for d in range(width):
-                total += query[c * width + d] * points[c, p, d]
-            room[c, p] = total
-            least, most = min(least, total), max(most, total)
-        for p in range(sixteen):
-            room[c, p] -= least
-        largest = max(largest, most - least)
-    top = np.float32(min(LARGEST, MOST // (2 * len(tables))))
+        least, most = np.float32(0.0), np.float32(0.0)
+        for d in range(width):
+            low, high = query[c * width + d] * points[c, d, 0], query[c * width + d] * points[c, d, 15]
+            least += low if low < high else high
+            most += high if low < high else low
+        leasts[c] = least
+        largest = most - least if most - least > largest else largest
+    held = MOST // (2 * len(tables))
+    top = np.float32(held if held < LARGEST else LARGEST)
     steps = top / largest
     if not (largest > 0 and steps < np.inf and steps > 0):  # all alike, or numbers that no sound codebook has
         steps = np.float32(0.0)
-    tables[:] = 0
     for c in range(count):
-        for p in range(sixteen):
-            worth = room[c, p] * steps + np.float32(0.5)
-            tables[c // 2, c % 2, p] = np.uint8(worth) if worth >= 0 and worth <= top + 1 else 0
+        tabled(points[c].ctypes.data, query[c * width :].ctypes.data, width, leasts[c], steps, tables[c // 2, c % 2].ctypes.data)  # type: ignore[call-arg]
+    for c in range(count, 2 * len(tables)):  # of bytes that only make a row's number of bytes even
+        for p in range(16):
+            tables[c // 2, c % 2, p] = 0
     return steps
 
 
@@ -71,91 +75,85 @@ def existing(bits: np.uint64, block: int, rows: int, allowed: U64) -> np.uint64:
     return bits & allowed[block] if len(allowed) else bits
 
 
+@njit(**PART)
+def score_of(key: int) -> int:
+    """The score in a key."""
+    return (key + 0xFFFFFFFF) >> 32
+
+
 @njit(**INNER)
-def collect(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, least: int, k: int, keys: I64) -> int:
-    """Keys of rows whose score is `least` or more; the k best where they would be too many to hold.
+def collect(
+    packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, step: int, least: int, k: int, room: int,
+    group: Any, keys: I64,
+) -> int:  # fmt: skip
+    """Keys of rows whose score is `least` or more, in every `step`-th block; the k best where they would be more than `room`.
 
     List l is `counts[l]` rows from block `firsts[l]` on, whose scores are higher by `shifts[l]`. `allowed` has a bit for each row, or
     is empty. A key is a score and, negative, a row's place: the higher score comes first, then the lower place. Returns how many
     keys there are.
 
     Some blocks are scored first, without a branch, and only then those looked at that have such rows, since no CPU can predict which.
+    `group` is room for them: (scores (n, 64), reached (n,), hits (n,)).
     """
-    scores, reached, hits = np.empty((GROUP, TOGETHER), np.uint16), np.empty(GROUP, np.uint64), np.empty(GROUP, np.int64)
+    scores, reached, hits = group
     out, start, worth, width = scores.ctypes.data, packed.ctypes.data, tables.ctypes.data, packed.shape[1]
-    n, room = NONE, len(keys) - TOGETHER
+    n, seen = NONE, NONE
     for which in range(len(counts)):
         count, first, shift = counts[which], firsts[which], shifts[which]
         blocks = (count + TOGETHER - 1) // TOGETHER
-        for begin in range(0, blocks, GROUP):
-            if least - shift > MOST:
-                break
-            hit = NONE
-            for i in range(min(blocks - begin, GROUP)):
-                place = start + (first + begin + i) * width * TOGETHER
-                reached[i] = sums(place, worth, width, out + 2 * TOGETHER * i, max(least - shift, 0))
-                hits[hit] = i
-                hit += np.int64(reached[i] != 0)
-            for i in hits[:hit]:
-                block = first + begin + i
-                bits = existing(reached[i], block, count - (begin + i) * TOGETHER, allowed)
+        begin = step - 1 - seen % step
+        seen += blocks
+        while begin < blocks and least - shift <= MOST:
+            wanted, hit, some = least - shift if least > shift else NONE, NONE, NONE
+            while begin + some * step < blocks and some < len(hits):
+                place = start + (first + begin + some * step) * width * TOGETHER
+                bits: np.uint64 = sums(place, worth, width, out + 2 * TOGETHER * some, wanted)
+                reached[some], hits[hit] = bits, some
+                hit += bits != 0
+                some += 1
+            for j in range(hit):
+                i = hits[j]
+                block = begin + i * step
+                bits = existing(np.uint64(reached[i]), first + block, count - block * TOGETHER, allowed)
                 while bits:
                     row: int = lowest(bits)  # type: ignore[call-arg]
                     bits &= bits - np.uint64(1)
-                    keys[n] = (np.int64(scores[i, row]) + shift << 32) - (block * TOGETHER + row)
+                    keys[n] = (np.int64(scores[i, row]) + shift << 32) - ((first + block) * TOGETHER + row)
                     n += 1
                 if n > room:
-                    least, n = (front(keys, n, k) + 0xFFFFFFFF) >> 32, k
+                    least, n = score_of(front(keys, n, k)), k
+            begin += some * step
     return n
 
 
-@njit(**INNER)
-def bound(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, step: int, k: int) -> int:
-    """A score that more than k of all rows almost surely reach, from every `step`-th block; 0 where these are too few."""
-    scores = np.empty(TOGETHER, np.uint16)
-    out, start, worth, width = scores.ctypes.data, packed.ctypes.data, tables.ctypes.data, packed.shape[1]
-    highest = np.zeros(np.int64(np.ceil(k / step + SURE * np.sqrt(k / step))) + 1, np.int64)  # ascending
-    seen = NONE
-    for which in range(len(counts)):
-        count, first, shift = counts[which], firsts[which], shifts[which]
-        blocks = (count + TOGETHER - 1) // TOGETHER
-        for place in range(step - 1 - seen % step, blocks, step):
-            if highest[0] >= MOST + shift:
-                continue
-            bits: np.uint64 = sums(start + (first + place) * width * TOGETHER, worth, width, out, max(highest[0] + 1 - shift, 0))
-            bits = existing(bits, first + place, count - place * TOGETHER, allowed)
-            while bits:
-                score = np.int64(scores[lowest(bits)]) + shift  # type: ignore[call-arg]
-                bits &= bits - np.uint64(1)
-                if score > highest[0]:
-                    i = ONE
-                    while i < len(highest) and highest[i] < score:
-                        highest[i - 1] = highest[i]
-                        i += 1
-                    highest[i - 1] = score
-        seen += blocks
-    return highest[0]
-
-
-@njit(**INNER)
+@njit(**PART)
 def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> int:
-    """The places of the best rows of these lists, in any order, -1 where there are fewer; how many there are. Into (k,)"""
+    """The places of the best rows of these lists, in any order, -1 where there are fewer; how many there are. Into (k,)
+
+    A sample of the blocks gives a score that more than k of all rows almost surely reach, so that few others are looked at.
+    """
     k, blocks = len(found), NONE
     for count in counts:
         blocks += (count + TOGETHER - 1) // TOGETHER
-    least, step = NONE, min(blocks // FEW, SAMPLED)
+    least, step = NONE, blocks // FEW if blocks // FEW < SAMPLED else SAMPLED
     keys = np.empty(2 * k + ROOM, np.int64)
+    group = np.empty((GROUP, TOGETHER), np.uint16), np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
     if step >= OFTEN and k * MANY <= blocks * TOGETHER:
-        least = bound(packed, counts, firsts, shifts, allowed, tables, step, k)
-    n = collect(packed, counts, firsts, shifts, allowed, tables, least, k, keys)
-    if n < k and least > 0:  # the sample was misleading
-        n = collect(packed, counts, firsts, shifts, allowed, tables, NONE, k, keys)
+        few = 1 + math.ceil(k / step + SURE * math.sqrt(k / step))
+        one = group[0], group[1], group[2][:1]
+        n = collect(packed, counts, firsts, shifts, allowed, tables, step, least, few, 2 * few + TOGETHER, one, keys)
+        if n >= few:
+            least = score_of(front(keys, n, few))
+    while True:
+        n = collect(packed, counts, firsts, shifts, allowed, tables, ONE, least, k, len(keys) - TOGETHER, group, keys)
+        if n >= k or least <= 0:
+            break
+        least = NONE  # the sample was misleading
     if n > k:
         front(keys, n, k)
         n = k
-    for i in range(n):
-        found[i] = -keys[i] & 0xFFFFFFFF
-    found[n:] = -1
+    for i in range(k):
+        found[i] = -keys[i] & 0xFFFFFFFF if i < n else -1
     return n
 
 
@@ -164,9 +162,9 @@ def all_rows(packed: U8, count: int, matrix: F32, points: F32, queries: F32, all
     """The k best of `count` rows for every query, in any order. (Q, m) -> (Q, k)"""
     counts, none = np.empty(1, np.int64), np.empty(1, np.int64)
     counts[0], none[0] = count, 0
-    turned, room = np.empty(len(matrix), np.float32), np.empty((len(points), 16), np.float32)
+    turned, leasts = np.empty(len(matrix), np.float32), np.empty(len(points), np.float32)
     tables = np.empty((packed.shape[1], 2, 16), np.uint8)
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
-        fill(turned, points, room, tables)
+        fill(turned, points, leasts, tables)
         best(packed, counts, none, none, allowed, tables, found[q])

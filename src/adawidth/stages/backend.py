@@ -288,6 +288,9 @@ def named(documents: Source, *, numbered: bool, following: int) -> Iterator[Batc
     if documents.numbered and not numbered:
         raise DataError(f"{documents.name}: the documents of this index have ids: give one per row")
     for batch in documents.batches():
+        if not numbered and {type(one.id) for one in batch.documents} == {str}:  # as most are
+            yield batch
+            continue
         if documents.numbered:
             ids: Iterable[Id] = range(following, following + len(batch.documents))
             following += len(batch.documents)
