@@ -4,8 +4,8 @@
     python benchmarks/crash.py --minutes 10           (as much as that gives; the next run goes on from there)
 
 A writer adds, updates, removes and compacts at random, and says after every call that it has returned. It is killed with SIGKILL
-at a random moment, over and over again in one folder; after 50 kills another folder is begun. Each begins without the words of its
-documents, and one of the compactions adds them. After each kill the index is opened and compared with what was
+at a random moment within the time of some calls, over and over again in one folder; after 50 kills another folder is begun. Each begins
+without the words of its documents, and one of the compactions adds them. After each kill the index is opened and compared with what was
 acknowledged: every document is there, once, with its own vector, title and words, and the call that was under way is there whole or not
 at all. Each kill's writer is the next one's sweeper.
 
@@ -40,7 +40,8 @@ from kept import Kept, summed
 WIDTH, START = 64, 32
 ROTATION = Rotation.random(WIDTH, seed=1)
 LARGEST = 4_000  # documents; then more is removed than added
-LONGEST = 0.5  # seconds that a writer lives, at most
+WARMING = 12  # calls that compile what writers need, and tell how long a call takes here
+LONGEST = 12  # times that: the time that a writer lives, at most
 
 ROUND = 50  # kills in one folder
 READERS = ("stay", "refresh", "come and go")
@@ -74,6 +75,38 @@ def after(state: State, verb: str, ids: list[str], seed: int) -> State:
     return state | dict.fromkeys(ids, seed)
 
 
+def call(index: IndexFolder, verb: str, ids: list[str], seed: int) -> None:
+    """Does what was planned."""
+    if verb == "remove":
+        index.remove(ids)
+    elif verb in UNCHANGING:
+        index.compact(hybrid=verb == "words")
+    else:
+        values = unit(np.stack([vector(name, seed) for name in ids]))
+        getattr(index, verb)(values, ids, titles=[f"{name} {seed}" for name in ids], texts=[f"of{seed}"] * len(ids))
+
+
+def made(path: Path) -> IndexFolder:
+    """An empty index."""
+    path.mkdir()
+    write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# crash\n")
+    return IndexFolder.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64))
+
+
+def warmed(path: Path) -> float:
+    """Seconds that a call takes here, once everything is compiled: writers are forked, so none of them compiles or loads it again."""
+    seconds = []
+    for _ in range(2):
+        state, begun = State(), time.monotonic()
+        with tempfile.TemporaryDirectory(dir=path) as folder, made(Path(folder) / "warm.index") as index:
+            for seed in range(WARMING):
+                verb, ids = planned(state, seed)
+                call(index, verb, ids, seed)
+                state = after(state, verb, ids, seed)
+        seconds.append((time.monotonic() - begun) / WARMING)
+    return seconds[-1]
+
+
 def write(path: Path, state: State, first: int, say: int) -> None:
     """The writer: never comes back."""
     index = IndexFolder(path)
@@ -81,13 +114,7 @@ def write(path: Path, state: State, first: int, say: int) -> None:
     for seed in range(first, first + 10_000):
         verb, ids = planned(state, seed)
         os.write(say, f"begin {seed}\n".encode())
-        if verb == "remove":
-            index.remove(ids)
-        elif verb in UNCHANGING:
-            index.compact(hybrid=verb == "words")
-        else:
-            values = unit(np.stack([vector(name, seed) for name in ids]))
-            getattr(index, verb)(values, ids, titles=[f"{name} {seed}" for name in ids], texts=[f"of{seed}"] * len(ids))
+        call(index, verb, ids, seed)
         os.write(say, f"done {seed}\n".encode())
         state = after(state, verb, ids, seed)
 
@@ -204,10 +231,8 @@ def found(path: Path) -> State:
 
 def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
     """Kills a writer so many times, in one folder."""
-    path = folder / "crash.index"
-    path.mkdir()
-    write_model(path / "model", {"rotation": {"kind": "random"}}, {"rotation": ROTATION.matrix}, "# crash\n")
-    IndexFolder.create(path, ROTATION, start=START, ladder=(16, 32, 48, 64)).close()
+    path, longest = folder / "crash.index", LONGEST * warmed(folder)
+    made(path).close()
     rng, state, first = random.Random(seed), State(), 0
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("under way", "kept", "taken back", "readers")}
     calls = orphans = done_kills = looks = returned = 0
@@ -219,9 +244,9 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         for _ in range(rng.randint(0, 3) - len(readers)):
             counts["readers"][way := rng.choice(READERS)] += 1
             readers.append(Reader(path, way))
-        done, open_call = killed(path, state, first, rng.uniform(0, LONGEST))
-        for call in done:
-            state = after(state, *planned(state, call), call)
+        done, open_call = killed(path, state, first, rng.uniform(0, longest))
+        for one in done:
+            state = after(state, *planned(state, one), one)
         calls += len(done)
         if rng.random() < 0.5 or not any(reader.stays for reader in readers):
             said = [reader.end(kill=rng.random() < 0.3) for reader in readers]
