@@ -1,6 +1,7 @@
 """How long does a new process wait for its first answer from an index on disk? With compiled code cached on disk, and without.
 
     python benchmarks/first_query.py                 (writes results/first_query.json)
+    python benchmarks/first_query.py --former SRC    (another version too, of which this is the source folder, in turns)
 
 Seconds on the clock and of the processor, to import the package, to open the index, to answer a first query and a second one;
 medians of some processes. Compiled code is kept in a folder of its own, as it is with a read-only install.
@@ -8,6 +9,7 @@ medians of some processes. Compiled code is kept in a folder of its own, as it i
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -17,12 +19,21 @@ from pathlib import Path
 
 import numpy as np
 
+DOCUMENTS, WIDTH, PROCESSES = 100_000, 384, 5
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "first_query.json"
+BUILD = """
+import sys
+from pathlib import Path
+import numpy as np
 import synthetic
 from adawidth import Vectors
 from ours import fitted
-
-DOCUMENTS, WIDTH, PROCESSES = 100_000, 384, 5
-RESULTS = Path(__file__).parent / "results" / "first_query.json"
+folder, documents, width = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+vectors = synthetic.make(documents, width, 1)
+fitted(vectors).index(Vectors(vectors.documents, [str(row) for row in range(documents)]), folder / "index")
+np.save(folder / "query.npy", vectors.queries[0])
+"""
 PROGRAM = """
 import json, sys, time
 import numpy as np
@@ -40,30 +51,37 @@ print(json.dumps(np.diff(marks, axis=0).T.tolist()))
 """
 
 
-def waited(index: Path, query: Path, cache: Path) -> list[list[float]]:
-    """Seconds by clock and step, of one process whose compiled code is cached here."""
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, index, query],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)}, stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
-    return json.loads(run.stdout)
+def run(source: Path, cache: Path, program: str, *options: object) -> str:
+    """What a program printed, with the version in this source folder and compiled code kept here."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join((str(source), str(HERE)))}
+    command = [sys.executable, "-c", program, *map(str, options)]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--former", type=Path)
+    former = parser.parse_args().former
+    sources = {"now": HERE.parent / "src", **({"former": former.resolve()} if former else {})}
+    found: dict[str, dict[str, list[list[list[float]]]]] = {name: {"never_compiled": [], "compiled_before": []} for name in sources}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        vectors = synthetic.make(DOCUMENTS, WIDTH, 1)
-        fitted(vectors).index(Vectors(vectors.documents, [str(row) for row in range(DOCUMENTS)]), folder / "index")
-        np.save(folder / "query.npy", vectors.queries[0])
-        first = [waited(folder / "index", folder / "query.npy", folder / f"cache {i}") for i in range(2)]
-        later = [waited(folder / "index", folder / "query.npy", folder / "cache 0") for _ in range(PROCESSES)]
-    steps, clocks = ("import", "open", "first_query", "second_query"), ("seconds", "processor_seconds")
+        run(list(sources.values())[-1], folder / "building", BUILD, folder, DOCUMENTS, WIDTH)  # by the oldest: a newer one opens it
+        for turn in range(PROCESSES):
+            for version, source in sources.items():
+                for state in ("never_compiled", "compiled_before"):
+                    answer = run(source, folder / f"{version} {turn}", PROGRAM, folder / "index", folder / "query.npy")
+                    found[version][state].append(json.loads(answer))
+    steps = ("import", "open", "first_query", "second_query")
     medians = {
-        clock: {name: dict(zip(steps, np.median(runs, axis=0)[i].round(4).tolist(), strict=True)) for name, runs in
-                (("never_compiled", first), ("compiled_before", later))}
-        for i, clock in enumerate(clocks)
-    }  # fmt: skip
-    text = json.dumps({"command": "python benchmarks/first_query.py", "documents": DOCUMENTS, "width": WIDTH, **medians}, indent=1)
+        version: {
+            clock: {state: dict(zip(steps, np.median(runs, axis=0)[i].round(4).tolist(), strict=True)) for state, runs in states.items()}
+            for i, clock in enumerate(("seconds", "processor_seconds"))
+        }
+        for version, states in found.items()
+    }
+    command = "python benchmarks/first_query.py" + " --former SRC" * bool(former)
+    text = json.dumps({"command": command, "documents": DOCUMENTS, "width": WIDTH, **medians}, indent=1)
     RESULTS.write_text(text + "\n")
     print(text)
 

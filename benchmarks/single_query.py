@@ -52,11 +52,11 @@ def worker(source: Path, index: Path, queries: Path, shortlist: int) -> subproce
     return started
 
 
-def asked(side: subprocess.Popen[str]) -> float:
-    """The median time of a block, in microseconds."""
+def asked(side: subprocess.Popen[str], queries: int = BLOCK) -> float:
+    """The median time of so many queries, in microseconds."""
     assert side.stdin is not None
     assert side.stdout is not None
-    side.stdin.write(f"{BLOCK}\n")
+    side.stdin.write(f"{queries}\n")
     side.stdin.flush()
     return 1e6 * float(side.stdout.readline())
 

@@ -277,6 +277,12 @@ def searching() -> str:
         notes = [f"{cell['documents']:,}: {cell['note']}." for cell in growth["cells"].values() if "note" in cell]
         parts += ["p99 is of means of four queries in a row.", "", table(head, rows), "", *notes, ""]
         parts += ["![How the scan grows](../docs/figures/growth.svg)", ""]
+    if large := result("large"):
+        size = f"{large['documents']:,} documents of width {large['width']} in `ivf`, recall@10 of {large['wanted']} on other queries"
+        parts += [f"`{large['command']}`: {size}, in turns with commit {large['before_commit']}.", ""]
+        sides = [(side, large[side]) for side in ("before", "now")]
+        rows = [[side, at["recall"], at["candidates"], f"{at['scanned']:.0%}", at["microseconds"]] for side, at in sides]
+        parts += [table(["", "recall@10", "candidates", "lists scanned by default", "one query"], rows), ""]
     return "\n".join(parts)
 
 
@@ -350,15 +356,36 @@ def durability() -> str:
         parts += [table(["documents", "commits", "vectors a second", "a second of the processor"], rows), ""]
         keys = ("storage", "memory_grown_mb", "bytes", "open_seconds", "first_search_seconds", "first_filter_seconds", "compact_seconds")
         parts += [table([key.replace("_", " ") for key in keys], [[bulk[key] for key in keys]]), ""]
-    if first := result("first_query"):
-        parts += [f"`{first['command']}`: seconds a new process waits, {first['documents']:,} documents of width {first['width']}.", ""]
+    if faster := result("add_time"):
+        what = f"{faster['documents']:,} documents of width {faster['width']}"
+        parts += [f"`{faster['command']}`: against commit {faster['before']}, {what} in turns.", ""]
         rows = [
-            [f"{name.replace('_', ' ')}, {unit}", *steps.values()]
-            for unit, clock in (("clock", "seconds"), ("processor", "processor_seconds"))
-            for name, steps in first.get(clock, {}).items()
+            [what, *(f"{rate:,}" for rate in adds["rows_per_processor_second"].values()), f"{adds['times_the_rate']} times the rate"]
+            for what, adds in faster["adds"].items()
         ]
-        parts += [table(["", "import", "open", "first query", "second"], rows), ""]
+        parts += [table(["", "before: rows a second of the processor", "now", ""], rows), ""]
+        parts += [f"Building the lists of `ivf` alone takes {faster['lists']['share_of_the_time']} of the time.", ""]
+    if first := result("first_query"):
+        parts += [f"`{first['command']}`: seconds a new process waits, {first['documents']:,} documents of width {first['width']}."]
+        parts += ["Former: before the kernels were made to compile in less time, in the same run.", ""]
+        parts += [table(["", "import", "open", "first query", "second"], _versions(first, "seconds")), ""]
+    if cold := result("cold"):
+        size = f"{cold['documents']:,} documents of width {cold['width']}"
+        parts += [f"`{cold['command']}`: milliseconds to open an index and of its first queries, {size}."]
+        parts += ["Cold: its files were not in memory. Former: with a checksum for 64 rows instead of 8, in the same run.", ""]
+        parts += [table(["", "open", "first query", "second to 20th", "steady"], _versions(cold, "milliseconds")), ""]
     return "\n".join(parts)
+
+
+def _versions(found: Any, unit: str) -> list[list[Any]]:
+    """A row for each state of each version, on the clock and of the processor."""
+    return [
+        [f"{version}, {state.replace('_', ' ')}, {name}", *steps.values()]
+        for version in ("now", "former")
+        if version in found
+        for name, clock in (("clock", unit), ("processor", f"processor_{unit}"))
+        for state, steps in found[version][clock].items()
+    ]
 
 
 def busy() -> str:
