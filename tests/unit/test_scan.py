@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from adawidth.index.codes.ivf import laid_out
 from adawidth.index.codes.packed import ALL, bits_of, packed
 from adawidth.kernels import scan, select
 from adawidth.kernels.lists import some_lists
@@ -20,8 +21,8 @@ EVERY = {"avx512": "+ssse3,+avx2,+avx512f,+avx512bw", "avx2": "+ssse3,+avx2", "s
 
 # what only compiled code calls
 @njit
-def best(packed, counts, firsts, shifts, allowed, tables, found):  # type: ignore[no-untyped-def]
-    return scan.best(packed, counts, firsts, shifts, allowed, tables, found)
+def best(packed, counts, starts, shifts, allowed, tables, found):  # type: ignore[no-untyped-def]
+    return scan.best(packed, counts, starts, shifts, allowed, tables, found)
 
 
 @njit
@@ -126,15 +127,15 @@ def test_the_best_rows_of_the_nearest_lists_are_found(seed: int, count: int, k: 
     whole[:, :, 0], whole[0, 0, 15] = 0, 127  # they begin at 0 and end at what a table can hold: nothing is rounded
     list_of = np.minimum(rng.geometric(0.4, count) - 1, lists - 1)
     counts = np.bincount(list_of, minlength=lists)
-    blocks = -(-counts // 64)
-    firsts, rows = np.cumsum(blocks) - blocks, np.full(blocks.sum() * 64, -1, np.int32)
+    starts, length = laid_out(counts)
+    rows = np.full(length, -1, np.int32)
     for one in range(lists):
-        rows[firsts[one] * 64 :][: counts[one]] = np.flatnonzero(list_of == one)
+        rows[starts[one] :][: counts[one]] = np.flatnonzero(list_of == one)
     near, centres = rng.permutation(lists) * 100, np.zeros((lists, 2 * size), np.float32)
     centres[:, 0] = near * unit
     allowed = rng.random(count) < part
     mask, out = bits_of(allowed[rows] & (rows >= 0)), np.empty((1, k), np.int64)
-    stored = (packed(codes, rows), counts, firsts, rows, centres, np.ones(lists, np.float32))
+    stored = (packed(codes, rows), counts, starts, rows, centres, np.ones(lists, np.float32))
     points, ones = (whole.reshape(2 * size, 1, 16) * unit).astype(np.float32), np.ones((1, 2 * size), np.float32)
     some_lists(stored, np.eye(2 * size, dtype=np.float32), points, ones, probes, ALL if part == 1 else mask, out)
     there = np.isin(list_of, np.argsort(-near)[:probes]) & (allowed | (part == 1))
@@ -144,18 +145,37 @@ def test_the_best_rows_of_the_nearest_lists_are_found(seed: int, count: int, k: 
     assert sorted(scores[chosen].tolist()) == np.sort(scores[there])[max(0, int(there.sum()) - k) :].tolist()  # of equal ones any
 
 
-def test_lists_are_shifted() -> None:
-    """Rows of the first and the third list, whose centroids are nearer or further."""
+@pytest.mark.parametrize("begin", [0, 1, 27, 28])
+def test_lists_are_shifted(begin: int) -> None:
+    """Rows of the first and the third list, whose centroids are nearer or further, and which share blocks with the second."""
     codes, tables = drawn(4, 300, 8)
-    places = np.full(5 * 64, -1)
-    places[:100], places[128:140], places[192 : 192 + 128] = np.arange(100), np.arange(100, 112), np.arange(112, 240)
-    out = np.empty(50, np.int64)
-    shifts = np.array([300, 0])
-    best(packed(codes[places]), np.array([100, 128]), np.array([0, 3]), shifts, ALL, tables, out)
+    out, starts, shifts = np.empty(50, np.int64), np.array([begin, begin + 112]), np.array([300, 0])
+    places = np.concatenate([np.full(begin, -1), np.arange(300)])
+    best(packed(codes[places]), np.array([100, 128]), starts, shifts, ALL, tables, out)
     scores = summed(codes, tables)
     scores[:100] += 300
     scores[100:112], scores[240:] = -1, -1
     assert sorted(places[out].tolist()) == best_of(scores, 50)
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=40))
+@settings(max_examples=100, deadline=None)
+def test_lists_lie_in_as_few_blocks_as_can_hold_them(counts: list[int]) -> None:
+    """Each apart from the others, and all in hardly more places than there are rows, where there are many lists."""
+    held = np.array(counts)
+    starts, length = laid_out(held)
+    taken = np.zeros(length, np.int64)
+    for start, count in zip(starts.tolist(), counts, strict=True):
+        taken[start : start + count] += 1
+        assert (start + count + 63) // 64 - start // 64 == -(-count // 64) or not count
+    assert taken.sum() == held.sum()
+    assert taken.max(initial=0) <= 1
+    assert length <= 64 * int((-(-held // 64)).sum())
+
+
+def test_many_lists_leave_few_gaps() -> None:
+    counts = np.random.default_rng(0).integers(1, 300, 1_000)
+    assert laid_out(counts)[1] < 1.02 * counts.sum()
 
 
 @pytest.mark.parametrize("numbers", [np.inf, 1e38, 0.0, np.nan])
@@ -195,7 +215,7 @@ import sys
 sys.path.append("..")
 import test_index_graph, test_scan
 test_scan.test_whatever_the_sample_says(100, "any")
-test_scan.test_lists_are_shifted()
+test_scan.test_lists_are_shifted(27)
 test_index_graph.test_a_walk_is_a_beam_search()
 """
     environment = {**os.environ, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": EVERY[cpu], "NUMBA_CACHE_DIR": str(tmp_path)}

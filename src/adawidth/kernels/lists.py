@@ -1,21 +1,22 @@
-"""The scan of an inverted file, compiled by numba and cached on disk: the k best rows of the lists nearest to each query."""
+"""The lists of an inverted file, compiled by numba and cached on disk: which list a row belongs to, and the k best rows of some lists."""
 
 import numpy as np
 from numba import njit
 
 from ..types import F32, F64, I32, I64
-from .options import ENTRY, PART
+from .options import ENTRY, INNER, NONE, PART
 from .scan import best, fill, turn
 from .select import front
 
 FINE = 2.0**24  # steps that a centroid's score is told apart by
+CLOSE = 4  # groups whose centroids a row is compared with
 
 
 @njit(**PART)
 def _nearest(scores: F32, scale: F32, keys: I64, count: int) -> None:
     """Brings the lists with the highest scores, each times its scale, to the front of `keys`, in any order."""
-    for place in range(len(scores)):
-        keys[place] = (np.int64(scores[place] * scale[place] * np.float32(FINE)) << 32) | place
+    for one in range(len(scores)):
+        keys[one] = (np.int64(scores[one] * scale[one] * np.float32(FINE)) << 32) | one
     front(keys, len(keys), count)
 
 
@@ -23,31 +24,62 @@ def _nearest(scores: F32, scale: F32, keys: I64, count: int) -> None:
 def some_lists(lists, matrix, points, queries, probes, allowed, found):  # type: ignore[no-untyped-def]
     """The k best rows of every query in its nearest lists, in any order, -1 behind them. (Q, m) -> (Q, k)
 
-    `lists` is (packed, counts, firsts, rows, centres, scale): the codes in blocks, every list from a block of its own on, how many rows a
-    list has, its first block, the row in each place, the centroids (L, m), rotated, and one over their lengths: lists are near by their
-    direction. `allowed` has a bit for each place, or is empty.
+    `lists` is (packed, counts, starts, rows, centres, scale): the codes in blocks, how many rows a list has, the place of its first, the
+    row in each place, the centroids (L, m), rotated, and one over their lengths: lists are near by their direction. `allowed` has a bit
+    for each place, or is empty.
     """
-    packed, counts, firsts, rows, centres, scale = lists
+    packed, counts, starts, rows, centres, scale = lists
     turned, leasts = np.empty(len(matrix), np.float32), np.empty(len(points), np.float32)
-    tables, near = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(len(centres), np.float32)
+    tables, scores = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(len(centres), np.float32)
     keys, chosen = np.empty(len(centres), np.int64), np.empty((3, probes), np.int64)
     some, begins, shifts = chosen[0], chosen[1], chosen[2]
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
-        turn(turned, centres, near)
+        turn(turned, centres, scores)
         steps = fill(turned, points, leasts, tables)
-        _nearest(near, scale, keys, probes)
-        least = near[keys[0] & 0xFFFFFFFF]
+        _nearest(scores, scale, keys, probes)
+        least = scores[keys[0] & 0xFFFFFFFF]
         for i in range(probes):
-            score = near[keys[i] & 0xFFFFFFFF]
+            score = scores[keys[i] & 0xFFFFFFFF]
             least = score if score < least else least
         for i in range(probes):
-            place = keys[i] & 0xFFFFFFFF
-            some[i], begins[i] = counts[place], firsts[place]
-            shifts[i] = np.int64(np.rint((near[place] - least) * steps))
+            one = keys[i] & 0xFFFFFFFF
+            some[i], begins[i] = counts[one], starts[one]
+            shifts[i] = np.int64(np.rint((scores[one] - least) * steps))
         count = best(packed, some, begins, shifts, allowed, tables, found[q])
         for i in range(count):
             found[q, i] = rows[found[q, i]]
+
+
+@njit(fastmath={"reassoc", "contract", "nsz"}, **INNER)
+def product(a: F32, b: F32) -> np.float32:
+    """Inner."""
+    total = np.float32(0.0)
+    for j in range(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@njit(**ENTRY)
+def assign(rows: F32, groups: F32, ends: I64, centres: F32, list_of: I32) -> None:
+    """The list of each row: that of the nearest centroid in the groups nearest to it. (n, m) -> (n,)
+
+    Group g, whose own centroid is `groups[g]`, has the lists before `ends[g]` and from `ends[g - 1]` on.
+    """
+    scores = np.empty(len(groups), np.float32)
+    for i in range(len(rows)):
+        row, most, list_of[i] = rows[i], np.float32(-np.inf), 0
+        for g in range(len(groups)):
+            scores[g] = product(row, groups[g])
+        for _ in range(CLOSE if len(groups) > CLOSE else len(groups)):
+            close = NONE
+            for g in range(len(groups)):
+                close = g if scores[g] > scores[close] else close
+            scores[close] = -np.inf
+            for one in range(ends[close - 1] if close else NONE, ends[close]):
+                score = product(row, centres[one])
+                if score > most:
+                    most, list_of[i] = score, one
 
 
 @njit(cache=True, nogil=True)

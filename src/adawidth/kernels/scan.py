@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, I64, U8, U64
+from .float16 import fetch
 from .lookup import TOGETHER, lowest, sums, tabled
 from .options import ENTRY, INNER, NONE, ONE, PART
 from .select import front
@@ -22,6 +23,9 @@ SAMPLED = 48  # one block in so many gives the first bound …
 FEW = 8  # … or more, so that there are so many; a smaller sample tells nothing …
 OFTEN = 4  # … and one in fewer than so many takes too long
 MANY = 8  # rows per row wanted; else a sample saves nothing
+CACHED = 1 << 23  # bytes of codes that a CPU's caches hold; of more, blocks are asked for …
+AHEAD = 2  # … so many before they are scored
+LINE = 64  # bytes that memory gives at once
 GROUP = 64  # blocks that are scored before any is looked at
 ROOM = 64 * TOGETHER  # keys held beyond twice those wanted: the best of them are selected when it is full
 SURE = 5.0  # standard deviations by which the sample's bound is lower than what it estimates
@@ -68,11 +72,20 @@ def fill(query: F32, points: F32, leasts: F32, tables: U8) -> np.float32:
 
 
 @njit(**INNER)
-def existing(bits: np.uint64, block: int, rows: int, allowed: U64) -> np.uint64:
-    """Of a block's rows, those among its first `rows`, and allowed."""
-    if rows < TOGETHER:
-        bits &= (np.uint64(1) << np.uint64(rows)) - np.uint64(1)
+def existing(bits: np.uint64, block: int, begin: int, end: int, allowed: U64) -> np.uint64:
+    """Of a block's rows, those from `begin` up to `end`, and allowed."""
+    if begin > 0:
+        bits &= ~np.uint64(0) << np.uint64(begin)
+    if end < TOGETHER:
+        bits &= (np.uint64(1) << np.uint64(end)) - np.uint64(1)
     return bits & allowed[block] if len(allowed) else bits
+
+
+@njit(**INNER)
+def _ask(address: int, size: int) -> None:
+    """Asks memory for a block."""
+    for byte in range(0, size, LINE):
+        fetch(address + byte)  # type: ignore[call-arg]
 
 
 @njit(**PART)
@@ -83,12 +96,12 @@ def score_of(key: int) -> int:
 
 @njit(**INNER)
 def collect(
-    packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, step: int, least: int, k: int, room: int,
+    packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables: U8, step: int, least: int, k: int, room: int,
     group: Any, keys: I64,
 ) -> int:  # fmt: skip
     """Keys of rows whose score is `least` or more, in every `step`-th block; the k best where they would be more than `room`.
 
-    List l is `counts[l]` rows from block `firsts[l]` on, whose scores are higher by `shifts[l]`. `allowed` has a bit for each row, or
+    List l is `counts[l]` rows from place `starts[l]` on, whose scores are higher by `shifts[l]`. `allowed` has a bit for each place, or
     is empty. A key is a score and, negative, a row's place: the higher score comes first, then the lower place. Returns how many
     keys there are.
 
@@ -96,17 +109,23 @@ def collect(
     `group` is room for them: (scores (n, 64), reached (n,), hits (n,)).
     """
     scores, reached, hits = group
-    out, start, worth, width = scores.ctypes.data, packed.ctypes.data, tables.ctypes.data, packed.shape[1]
-    n, seen = NONE, NONE
+    out, worth, width, size = scores.ctypes.data, tables.ctypes.data, packed.shape[1], packed.shape[1] * TOGETHER
+    n, seen, far = NONE, NONE, len(packed) * size > CACHED
     for which in range(len(counts)):
-        count, first, shift = counts[which], firsts[which], shifts[which]
-        blocks = (count + TOGETHER - 1) // TOGETHER
+        before, shift = starts[which] % TOGETHER, shifts[which]
+        first, end = starts[which] // TOGETHER, before + counts[which]
+        blocks, following = (end + TOGETHER - 1) // TOGETHER, starts[which + 1 if which + 1 < len(starts) else which] // TOGETHER
         begin = step - 1 - seen % step
         seen += blocks
         while begin < blocks and least - shift <= MOST:
             wanted, hit, some = least - shift if least > shift else NONE, NONE, NONE
             while begin + some * step < blocks and some < len(hits):
-                place = start + (first + begin + some * step) * width * TOGETHER
+                block = begin + some * step
+                if far:
+                    ahead = block + AHEAD * step
+                    ahead += first if ahead < blocks else following - blocks
+                    _ask(packed.ctypes.data + ahead * size, size)
+                place = packed.ctypes.data + (first + block) * size
                 bits: np.uint64 = sums(place, worth, width, out + 2 * TOGETHER * some, wanted)
                 reached[some], hits[hit] = bits, some
                 hit += bits != 0
@@ -114,7 +133,7 @@ def collect(
             for j in range(hit):
                 i = hits[j]
                 block = begin + i * step
-                bits = existing(np.uint64(reached[i]), first + block, count - block * TOGETHER, allowed)
+                bits = existing(np.uint64(reached[i]), first + block, before - block * TOGETHER, end - block * TOGETHER, allowed)
                 while bits:
                     row: int = lowest(bits)  # type: ignore[call-arg]
                     bits &= bits - np.uint64(1)
@@ -127,7 +146,7 @@ def collect(
 
 
 @njit(**PART)
-def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> int:
+def best(packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> int:
     """The places of the best rows of these lists, in any order, -1 where there are fewer; how many there are. Into (k,)
 
     A sample of the blocks gives a score that more than k of all rows almost surely reach, so that few others are looked at.
@@ -141,11 +160,11 @@ def best(packed: U8, counts: I64, firsts: I64, shifts: I64, allowed: U64, tables
     if step >= OFTEN and k * MANY <= blocks * TOGETHER:
         few = 1 + math.ceil(k / step + SURE * math.sqrt(k / step))
         one = group[0], group[1], group[2][:1]
-        n = collect(packed, counts, firsts, shifts, allowed, tables, step, least, few, 2 * few + TOGETHER, one, keys)
+        n = collect(packed, counts, starts, shifts, allowed, tables, step, least, few, 2 * few + TOGETHER, one, keys)
         if n >= few:
             least = score_of(front(keys, n, few))
     while True:
-        n = collect(packed, counts, firsts, shifts, allowed, tables, ONE, least, k, len(keys) - TOGETHER, group, keys)
+        n = collect(packed, counts, starts, shifts, allowed, tables, ONE, least, k, len(keys) - TOGETHER, group, keys)
         if n >= k or least <= 0:
             break
         least = NONE  # the sample was misleading

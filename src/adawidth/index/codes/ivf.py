@@ -1,4 +1,4 @@
-"""An inverted file (IVF) over 4-bit codes of residuals: about √N lists, with nprobe chosen when it is built."""
+"""An inverted file (IVF) over 4-bit codes of residuals: four lists per √N rows, with nprobe chosen when it is built."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Self
 
-import faiss
 import numpy as np
 
-from ...data import BLOCK
 from ...errors import ArtifactError
 from ...kernels import lists, quantise
 from ...kernels.lookup import TOGETHER
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
-from .base import Block, Codes, checked, sample, synthetic_queries
+from .base import Block, Codes, checked, synthetic_queries
+from .centroids import divided
 from .codebook import SAMPLE, checked_levels, code_bytes, coded, fitted_levels, points, random_rotation, tables
 from .fourbit import FEW
 from .packed import ALL, bits_of, packed
 
-LIST_SAMPLE = 64  # rows per list that the centroids are learned from …
-ROUNDS = 5  # … in so many rounds: with ten, answers are hardly better (benchmarks/storages.py)
 # nprobe is chosen on synthetic queries, for the default shortlist
 TRIED = 300  # of them
 NEAREST = 10  # nearest neighbours of each …
@@ -69,7 +66,7 @@ class Stored:
 
 
 class Lists(Codes):
-    """An inverted file. A list's codes lie together, from a block of 64 on, as the scan reads them."""
+    """An inverted file. The codes of a list lie together."""
 
     storage = "ivf"
     wide = True
@@ -80,24 +77,24 @@ class Lists(Codes):
         self._stored = stored
         self._points = np.ascontiguousarray(points(stored.levels))
         counts = np.bincount(stored.list_of, minlength=len(stored.centres))
-        ends = np.cumsum(-(-counts // TOGETHER))  # in blocks
-        firsts = ends + counts // -TOGETHER
+        starts, length = laid_out(counts)
         order = np.argsort(stored.list_of, kind="stable")
         before = np.cumsum(counts) - counts  # rows in the lists before
-        places = np.repeat(firsts * TOGETHER - before, counts) + np.arange(len(order))
-        self._rows = np.full(ends[-1] * TOGETHER, -1, np.int32)  # by place, -1 behind a list's last
-        self._rows[places] = order
-        self._bits = partial(_in_places, self._rows)
+        self._rows = np.full(length, -1, np.int32)  # by place, -1 where there is none
+        self._rows[np.repeat(starts - before, counts) + np.arange(len(order))] = order
+        self._bits, self._held = partial(_in_places, self._rows), partial(_in_lists, stored.list_of, len(counts))
         scale = 1 / np.maximum(np.linalg.norm(stored.centres, axis=1), 1e-12)
-        self._lists = (packed(stored.codes, self._rows), counts, firsts, self._rows, stored.centres, scale.astype(np.float32))
+        self._lists = (packed(stored.codes, self._rows), counts, starts, self._rows, stored.centres, scale.astype(np.float32))
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
-        count = 2 ** round(np.log2(max(len(block), 1)) / 2)
-        count = max(1, min(count, len(block) // 39))  # faiss wants so many rows per centroid
-        learner = faiss.Kmeans(block.shape[1], count, niter=ROUNDS, seed=seed, spherical=True, max_points_per_centroid=LIST_SAMPLE)
-        learner.train(sample(block, LIST_SAMPLE * count, seed) if len(block) else np.zeros((count, block.shape[1]), np.float32))
-        built = cls(_assigned(block, np.asarray(learner.centroids), seed, bits))
+        turn = random_rotation(block.shape[1], seed)
+        centres, list_of = divided(block, seed)
+        centres = centres @ turn.T
+        learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
+        levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]], bits)
+        codes = coded(block, turn, levels, centres, list_of)
+        built = cls(Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64)))
         built._choose_probes(block, seed)
         return built
 
@@ -159,11 +156,13 @@ class Lists(Codes):
 
     def _probes(self, queries: F32, k: int, allowed: Mask, count: int) -> int:
         """The nprobe at which every query scans as many of the allowed rows as it would of all rows without a filter."""
-        stored = self._stored
-        wanted = min(count, self._met(k))
-        held = np.bincount(stored.list_of[allowed], minlength=len(stored.centres))
-        met = np.cumsum(held[np.argsort(-(queries @ stored.turn.T @ stored.centres.T * self._lists[-1]), axis=1)], axis=1)  # (Q, L)
+        wanted, held = min(count, self._met(k)), self._kept(self._held, allowed)
+        met = np.cumsum(held[np.argsort(-self._nearness(queries), axis=1)], axis=1)  # (Q, L)
         return int((met < wanted).sum(axis=1).max(initial=0)) + 1
+
+    def _nearness(self, queries: F32) -> F32:
+        """How near the lists are to each query, by their directions. (Q, L)"""
+        return np.asarray(queries @ self._stored.turn.T @ self._stored.centres.T * self._lists[-1])
 
     def _met(self, k: int) -> int:
         """How many rows to scan for k candidates: fewer for a short shortlist, which asks for less, and more for a long one."""
@@ -178,11 +177,36 @@ class Lists(Codes):
         found = self._scan(queries, min(AMONG, len(block)), len(self._stored.centres))
         exact = [block[rows] @ query for rows, query in zip(found, queries, strict=True)]
         near = np.take_along_axis(found, np.argsort(-np.array(exact), axis=1)[:, :NEAREST], axis=1)
-        scores = queries @ self._stored.turn.T @ self._stored.centres.T * self._lists[-1]  # (Q, L)
+        scores = self._nearness(queries)
         ahead = -np.sort(-scores, axis=1)
         own = np.take_along_axis(scores, self._stored.list_of[near], axis=1)  # of the list that a neighbour is in
         places = np.concatenate([np.searchsorted(-some, -these) for some, these in zip(ahead, own, strict=True)])
         self._stored.probes[0] = min(scores.shape[1], 1 + MARGIN * np.quantile(places, KEPT, method="higher"))
+
+
+def laid_out(counts: I64) -> tuple[I64, int]:
+    """The place of each list's first row, and how many places there are, in whole blocks. (L,) -> (L,)
+
+    A list lies in as few blocks as can hold it, and may share its first and its last with others: behind one that leaves much of its
+    last block free come those that need little of theirs.
+    """
+    starts, order, rest = (
+        np.empty(len(counts), np.int64),
+        np.argsort(counts % TOGETHER, kind="stable").tolist(),
+        (counts % TOGETHER).tolist(),
+    )
+    first, last, end = 0, len(order) - 1, 0
+    while first <= last:
+        free = -end % TOGETHER
+        if rest[order[last]] <= free:
+            one, last = order[last], last - 1
+        elif rest[order[first]] <= free:
+            one, first = order[first], first + 1
+        else:
+            end += free
+            one, last = order[last], last - 1
+        starts[one], end = end, end + int(counts[one])
+    return starts, -(-end // TOGETHER) * TOGETHER
 
 
 def _in_places(rows: I32, allowed: Mask) -> U64:
@@ -190,18 +214,6 @@ def _in_places(rows: I32, allowed: Mask) -> U64:
     return bits_of(allowed[rows] & (rows >= 0))
 
 
-def _assigned(block: Block, centres: F32, seed: int, bits: int) -> Stored:
-    """The lists of the nearest centroids, and the codes of their rows."""
-    width, turn = block.shape[1], random_rotation(block.shape[1], seed)
-    nearest = faiss.IndexFlatIP(width)
-    nearest.add(centres)
-    list_of, sums = np.empty(len(block), np.int32), np.zeros(centres.shape)
-    for start in range(0, len(block), BLOCK):
-        rows = np.ascontiguousarray(block[start : start + BLOCK])
-        list_of[start : start + BLOCK] = nearest.search(rows, 1)[1][:, 0]
-        lists.add_rows(rows, list_of[start : start + BLOCK], sums)
-    counts = np.bincount(list_of, minlength=len(centres))[:, None]  # a list's mean is nearer to its rows than the direction they share
-    centres = np.where(counts, sums / np.maximum(counts, 1), centres).astype(np.float32) @ turn.T
-    learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
-    levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]], bits)
-    return Stored(turn, levels, coded(block, turn, levels, centres, list_of), centres, list_of, np.ones(1, np.int64))
+def _in_lists(list_of: I32, count: int, allowed: Mask) -> I64:
+    """How many allowed rows each list has."""
+    return np.bincount(list_of[allowed], minlength=count)
