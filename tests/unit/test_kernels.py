@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from adawidth.data import unit
 from adawidth.kernels.extend import extend
-from adawidth.kernels.halves import measure_rows, read_rows
+from adawidth.kernels.halves import measure_rows, unit_rows
 from adawidth.kernels.topk import top_k
 
 
@@ -77,11 +77,12 @@ def halves(seed: int, rows: int, width: int) -> np.ndarray:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(0, 5), width=st.integers(1, 70), read=st.integers(1, 70))
-def test_float16_is_read_as_numpy_reads_it(seed: int, rows: int, width: int, read: int) -> None:
+def test_prefixes_are_read_at_unit_length(seed: int, rows: int, width: int, read: int) -> None:
     stored = halves(seed, rows, width)[:, :read]
-    found = np.empty(stored.shape, np.float32)
-    read_rows(stored.view(np.uint16), found)
-    np.testing.assert_array_equal(found, stored.astype(np.float32))
+    found, wide = np.empty(stored.shape, np.float32), stored.astype(np.float64)
+    unit_rows(stored.view(np.uint16), found)
+    inverse = (1 / np.maximum(np.sqrt((wide**2).sum(axis=1, keepdims=True)), 1e-12)).astype(np.float32)
+    np.testing.assert_array_equal(found, stored.astype(np.float32) * inverse)
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,11 +9,18 @@ from .float16 import SUMS, widen
 SHORTEST = 1e-12  # no prefix counts as shorter
 
 
-@njit(cache=True, nogil=True)
-def read_rows(bits: U16, rows: F32) -> None:
-    """Writes rows of float16 as float32. (n, m), (n, m)"""
+@njit(cache=True, nogil=True, fastmath=set(SUMS), error_model="numpy")
+def unit_rows(bits: U16, rows: F32) -> None:
+    """Writes rows of float16 as float32 of length one, the same bits for equal rows; a zero row stays zero. (n, m), (n, m)"""
     for i in range(len(rows)):
-        widen(bits[i].ctypes.data, rows[i].ctypes.data, rows.shape[1])  # type: ignore[call-arg]
+        row = rows[i]
+        widen(bits[i].ctypes.data, row.ctypes.data, len(row))  # type: ignore[call-arg]
+        squares = 0.0  # whose sum is exact, see below
+        for j in range(len(row)):
+            squares += np.float64(row[j] * row[j])
+        inverse = np.float32(1.0 / max(np.sqrt(squares), SHORTEST))
+        for j in range(len(row)):
+            row[j] *= inverse
 
 
 @njit(cache=True, nogil=True, fastmath=set(SUMS), error_model="numpy")

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...data import unit
 from ...errors import ArtifactError, DataError, OptionError
-from ...kernels.halves import read_rows
+from ...kernels.halves import unit_rows
 from ...kernels.topk import top_k
 from ...types import F16, F32, Array, Mask, Rows
 
@@ -42,8 +42,8 @@ class Prefixes:
     def __getitem__(self, rows: slice | Rows) -> F32:
         bits = self._bits[rows]
         found = np.empty(bits.shape, np.float32)
-        read_rows(bits, found)
-        return unit(found)
+        unit_rows(bits, found)
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self[:], dtype)

@@ -37,7 +37,6 @@ class SegmentWriter:
         self.path = folder / f"{uuid.uuid4().hex}.segment"
         self._file = self.path.open("xb")
         self._file.write(MAGIC)
-        self._checksum = 0
         self._numbers: list[I64] = []
         self._ids: list[str] = []
         self._places: dict[str, Place] = {}
@@ -52,9 +51,7 @@ class SegmentWriter:
 
     def append(self, rows: F16, numbers: I64, ids: Sequence[str]) -> None:
         """Some more rotated rows, with the numbers and ids of their documents. Numbers ascend."""
-        data = np.ascontiguousarray(rows, "<f2").data
-        self._file.write(data)
-        self._checksum = zlib.crc32(data, self._checksum)
+        self._file.write(np.ascontiguousarray(rows, "<f2").data)
         self._numbers.append(numbers)
         self._ids.extend(ids)
 
@@ -67,11 +64,12 @@ class SegmentWriter:
 
         numbers = np.concatenate(self._numbers)
         count = len(numbers)
-        place = Place("<f2", (count, self._settings.width), len(MAGIC), self._checksum)
+        place = Place("<f2", (count, self._settings.width), len(MAGIC), 0)  # its blocks have checksums of their own
         self._places["rows"] = place
         self._file.flush()
         rows = np.memmap(self.path, "<f2", "r", place.offset, place.shape)
-        checks = np.array([zlib.crc32(rows[i : i + CHECKED].data) for i in range(0, count, CHECKED)], "<u4").tobytes().hex()
+        data, size = rows.reshape(-1).view(np.uint8).data, 2 * CHECKED * self._settings.width
+        checks = np.array([zlib.crc32(data[begin : begin + size]) for begin in range(0, len(data), size)], "<u4").tobytes().hex()
         total = np.zeros(self._settings.width)
         inverse = (inverse_norms(part, self._settings.ladder, total) for part in _parts(rows))
         self._write_parts("inverse", "<f4", (count, len(self._settings.ladder)), inverse)
