@@ -299,6 +299,7 @@ ENTRIES: dict[str, Entry] = {
         for way, options in SEARCHES.items()
         if place != "memory" or "where" not in options
     },
+    "search some lists": Entry(at("ivf", search), ("nprobe",), ("queries",), {**ASKING, "nprobe": 2}),
     **{f"write to {place}": Entry(at(place, written), (), ("x",), {"x": vectors(4, seed=7)}) for place in ("memory", "pq4")},
     **{
         f"index as {storage}{' in few bytes' if size else ''}": Entry(

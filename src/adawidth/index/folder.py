@@ -314,7 +314,11 @@ class IndexFolder(RowStore):
             "fingerprint": head.settings.fingerprint,
             "commit": head.commit,
             "bytes": sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
-            "segments": [{"name": e.name, "documents": e.rows, "storage": e.storage, "bytes": e.size} for e in segments],
+            "segments": [
+                {"name": e.name, "documents": e.rows, "storage": e.storage, "bytes": e.size}
+                | ({"lists": len(found["codes.centres"]), "nprobe": int(found["codes.probes"][0])} if "codes.probes" in found else {})
+                for e, found in ((segment.entry, segment.arrays) for segment in self.view.segments)
+            ],
         }
 
     def _opened(self, known: Mapping[str, Segment]) -> View:

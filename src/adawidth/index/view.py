@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from weakref import proxy
 
 import numpy as np
@@ -45,6 +45,9 @@ MORE = 16  # candidates beyond those wanted: codes and rows are rounded differen
 FILTERED = 2  # times the candidates wanted, with a filter: codes made for all documents tell fewer of those that lie together apart
 SHARED = 320_000_000  # bytes of codes from which on threads share a scan: fewer are scanned before a second thread has done its part
 FILTERS = 32  # answers to filters that are kept
+PROBED = 64  # nprobes whose codes are kept
+Key = TypeVar("Key")
+Made = TypeVar("Made")
 
 
 class Part(NamedTuple):
@@ -60,6 +63,7 @@ class View(RowBackend):
     """An index folder at one commit. Safe for concurrent searches."""
 
     _whole: View | None = None  # what a restricted one is part of
+    _nprobe: int | None = None  # lists to scan, if not as many as were chosen when they were built
     _parts: tuple[Part, ...] = ()  # of the codes, that threads search side by side; none where one thread searches all
 
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:
@@ -78,7 +82,8 @@ class View(RowBackend):
         self._columns = Columns(manifest)
         self._norms: dict[int, F32] = {}
         self._blocks: dict[tuple[int, int, bool], F32] = {}
-        self._splits: dict[int, tuple[Part, ...]] = {}  # by the number of threads
+        self._splits: dict[tuple[int, int | None], tuple[Part, ...]] = {}  # by the number of threads, and by nprobe
+        self._probed: dict[int, list[tuple[Codes, int, int]]] = {}  # by nprobe
 
     def __len__(self) -> int:
         return self._count
@@ -122,6 +127,21 @@ class View(RowBackend):
         restricted._allowed, restricted._count = self._filters[key]
         restricted._whole = self  # whose lengths the rescorer reads
         return restricted
+
+    def probing(self, nprobe: int) -> View:
+        """The same, scanning so many lists of the segment that has most, and as large a share of every other's."""
+        probed = self._probed.get(nprobe)
+        if probed is None:
+            most = max((codes.lists for codes, _, _ in self._codes), default=1)
+            if not most:
+                return cast(View, super().probing(nprobe))  # refuses
+            probed = [(codes.probing(nprobe / most), width, count) for codes, width, count in self._codes]
+            _keep(self._probed, nprobe, probed)
+        _ = self._rescorer if self.segments else None  # computed once, for all nprobes
+        same = copy(self)
+        same._nprobe, same._codes = nprobe, probed
+        same.__dict__.pop("_scan_bytes", None)
+        return same
 
     def shared(self, threads: int) -> View:
         """The same, where so many threads, at most one for each CPU, share the scan for a query; itself if that would take longer."""
@@ -175,7 +195,7 @@ class View(RowBackend):
 
     @cached_property
     def _scan_bytes(self) -> int:
-        return round(sum(segment.codes.scan_bytes for segment in self.segments))
+        return round(sum(codes.scan_bytes for codes, _, _ in self._codes))
 
     @cached_property
     def _codes(self) -> list[tuple[Codes, int, int]]:
@@ -250,14 +270,17 @@ class View(RowBackend):
 
     def _split(self, threads: int) -> tuple[Part, ...]:
         """The codes of all segments, those of large ones in parts."""
-        if threads not in self._splits:
+        key = (threads, self._nprobe)
+        found = self._splits.get(key)
+        if found is None:
             parts = []
             for (codes, _, _), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
                 for begin, part in codes.parts(threads if codes.scan_bytes >= SHARED / threads else 1):
                     mask = None if allowed is None else allowed[begin : begin + len(part)]
                     parts.append(Part(part, first + begin, len(part) if mask is None else int(mask.sum()), mask))
-            self._splits[threads] = tuple(parts)
-        return self._splits[threads]
+            found = tuple(parts)
+            _keep(self._splits, key, found)
+        return found
 
     def _candidates_side_by_side(self, queries: F32, k: int) -> Rows:
         """The same, by several threads."""
@@ -352,6 +375,13 @@ class View(RowBackend):
                 f"width {width} is asked for, but the index keeps {self.width} coordinates: "
                 f"ask for at most {self.width}, or index again with a larger --keep"
             )
+
+
+def _keep(kept: dict[Key, Made], key: Key, made: Made) -> None:
+    """Keeps what was made, beside a few others."""
+    if len(kept) >= PROBED:
+        kept.clear()
+    kept[key] = made
 
 
 def _best(candidates: Rows, scores: F32, k: int) -> Rows:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 WHOLE, NUMBER = (int, np.integer), (int, float, np.integer, np.floating)
 OPTIONS: dict[str, tuple[Any, float | None, str]] = {  # of a search: their types, the least value, and these in words
-    **dict.fromkeys(("k", "shortlist", "threads", "start"), (WHOLE, 1, "a whole number from 1 on")),
+    **dict.fromkeys(("k", "shortlist", "threads", "start", "nprobe"), (WHOLE, 1, "a whole number from 1 on")),
     "width": (WHOLE, 1, 'a whole number from 1 on, nor "full"'),
     "offset": (WHOLE, 0, "a whole number from 0 on"),
     **dict.fromkeys(("budget", "quality", "min_score"), (NUMBER, -np.inf, "a number")),
@@ -124,6 +124,7 @@ class Index:
         width: int | str | None = None,
         start: int | None = None,
         shortlist: int = SHORTLIST,
+        nprobe: int | None = None,
         task: str | None = None,
         where: str | Mapping[str, Any] | None = None,
         offset: int = 0,
@@ -137,6 +138,8 @@ class Index:
         `task` names a query map (by default the one called "default", if there is one; "none" for no map). `where` filters
         by metadata. `offset` skips that many hits, for paging: pages of one k are parts of one list, `shortlist` long.
         `min_score` drops lower scores. `threads` share the queries, or the scan for a single one of a very large index.
+        `nprobe` lists of `ivf` storage are scanned instead of as many as were chosen when it was built; with several segments, so
+        many of the one that has most lists, and as large a share of the others'.
 
         `hybrid` fuses the answer with that of BM25 over titles and texts, by reciprocal rank: scores are then of the fusion. The
         words are those of `text`; vectors that are given with it are used instead of the encoder's.
@@ -148,13 +151,15 @@ class Index:
         full = isinstance(width, str) and width == "full"
         _check(
             k=k, policy=policy, budget=budget, quality=quality, width=None if full else width, start=start, shortlist=shortlist,
-            task=task, where=where, offset=offset, min_score=min_score, threads=threads,
+            nprobe=nprobe, task=task, where=where, offset=offset, min_score=min_score, threads=threads,
         )  # fmt: skip
         names, vectors = self._asked_in_words(queries, text, min_score) if hybrid else self._asked(queries, text)
         k, offset, shortlist, threads = min(int(k), MOST), min(int(offset), MOST), min(int(shortlist), MOST), min(int(threads), MOST)
         mapped = self.model.task(task) if task is not None or self.model.tasks else None
         policies, through = (self.model.policies, self.model.rotation) if mapped is None else (mapped.policies, mapped.query_map)
         view = self.store.view if where is None else self.store.where(where)
+        if nprobe is not None:
+            view = view.probing(min(int(nprobe), MOST))
         chosen = _chosen(policies, policy, budget, quality, view.width if full else width, start, k, offset, view.start)
         if offset and k + offset > max(k, shortlist) < view.most(k + offset):
             raise OptionError(

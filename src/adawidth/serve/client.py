@@ -72,6 +72,7 @@ class Client(Index):
         width: int | str | None = None,
         start: int | None = None,
         shortlist: int = SHORTLIST,
+        nprobe: int | None = None,
         task: str | None = None,
         where: str | Mapping[str, Any] | None = None,
         offset: int = 0,
@@ -86,7 +87,7 @@ class Client(Index):
         """
         options = {
             "policy": policy, "budget": budget, "quality": quality, "width": width, "start": start, "shortlist": shortlist,
-            "task": task, "where": where, "offset": offset, "min_score": min_score, "hybrid": hybrid,
+            "nprobe": nprobe, "task": task, "where": where, "offset": offset, "min_score": min_score, "hybrid": hybrid,
         }  # fmt: skip
         return self._ask(wire.search(queries, k, text, options))
 

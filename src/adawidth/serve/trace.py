@@ -179,6 +179,9 @@ class TracedView(Backend):
     def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
         return self.view.search(queries, width, k, own)
 
+    def probing(self, nprobe: int) -> Backend:
+        return TracedView(self.view.probing(nprobe), self._trace)
+
     def answer(self, queries: Rotated, policy: Policy, k: int, shortlist: int) -> Hits:
         trace = self._trace
         trace.documents, trace.width, trace.policy, trace.start = len(self.view), self.view.width, policy.name, policy.start

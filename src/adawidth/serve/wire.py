@@ -59,6 +59,7 @@ class SearchOptions(TypedDict, total=False):
     width: int | str | None
     start: int | None
     shortlist: int
+    nprobe: int | None
     task: str | None
     where: str | Mapping[str, Any] | None
     offset: int

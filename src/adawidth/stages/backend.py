@@ -60,6 +60,10 @@ class Backend(ABC):
         """How many of k answers there can be."""
         return min(k, len(self))
 
+    def probing(self, nprobe: int) -> Backend:
+        """The same, where a query scans so many inverted lists."""
+        raise OptionError(f"nprobe {nprobe} is for index folders whose documents are in lists (storage ivf): leave it out")
+
     def answer(self, queries: Rotated, policy: Policy, k: int, shortlist: int) -> Hits:
         """The policy's answers: by the stage loop, unless a subclass has a faster way to the same."""
         return by_stages(self, queries.all(), policy, k, shortlist=shortlist)

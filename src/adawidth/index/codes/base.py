@@ -122,6 +122,15 @@ class Codes(ABC):
         finally:
             faiss.omp_set_num_threads(threads)
 
+    @property
+    def lists(self) -> int:
+        """Lists that the rows are in; none where all rows are scanned."""
+        return 0
+
+    def probing(self, share: float) -> Codes:
+        """The same, where a query scans this share of the lists."""
+        return self
+
     def parts(self, count: int) -> list[tuple[int, Codes]]:
         """The same in so many parts that can be searched side by side, and the first row of each; one if they can't be split."""
         return [(0, self)]

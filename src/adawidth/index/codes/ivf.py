@@ -72,6 +72,7 @@ class Lists(Codes):
     wide = True
     fewest = 2  # residuals are of any length, which one bit can't tell
     threaded = False
+    _asked: float | None = None  # the share of the lists to scan, if not as many as were chosen
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
@@ -117,9 +118,20 @@ class Lists(Codes):
         return float(self._stored.codes.shape[1] + NUMBERED)
 
     @property
+    def lists(self) -> int:
+        """Lists that the rows are in."""
+        return len(self._stored.centres)
+
+    @property
     def share_scanned(self) -> float:
         """The share of the lists that a typical query scans."""
-        return float(self._stored.probes[0] / len(self._stored.centres))
+        return float(self._stored.probes[0] / self.lists) if self._asked is None else self._asked
+
+    def probing(self, share: float) -> Codes:
+        """The same, where a query scans this share of the lists, however long its shortlist is."""
+        same = copy(self)
+        same._asked = min(share, 1.0)
+        return same
 
     @property
     def scan_bytes(self) -> float:
@@ -141,8 +153,7 @@ class Lists(Codes):
         return scores
 
     def _search(self, queries: F32, k: int) -> Rows:
-        count = len(self._stored.centres)
-        return self._scan(queries, k, min(count, -(-self._met(k) * count // max(len(self), 1))))
+        return self._scan(queries, k, min(self.lists, -(-self._met(k) * self.lists // max(len(self), 1))))
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
         if count * FEW < len(self):
@@ -166,7 +177,7 @@ class Lists(Codes):
 
     def _met(self, k: int) -> int:
         """How many rows to scan for k candidates: fewer for a short shortlist, which asks for less, and more for a long one."""
-        times = k / SHORTLIST
+        times = k / SHORTLIST if self._asked is None else 1.0
         return max(int(self.share_scanned * len(self) * times ** (SHORTER if times < 1 else LONGER)), MET * k)
 
     def _choose_probes(self, block: Block, seed: int) -> None:
@@ -174,7 +185,7 @@ class Lists(Codes):
         if not len(block):
             return
         queries = synthetic_queries(block, TRIED, seed)
-        found = self._scan(queries, min(AMONG, len(block)), len(self._stored.centres))
+        found = self._scan(queries, min(AMONG, len(block)), self.lists)
         exact = [block[rows] @ query for rows, query in zip(found, queries, strict=True)]
         near = np.take_along_axis(found, np.argsort(-np.array(exact), axis=1)[:, :NEAREST], axis=1)
         scores = self._nearness(queries)

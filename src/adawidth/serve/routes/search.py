@@ -21,7 +21,7 @@ from .shared import JSON, Serving, at_most, numbers, problems
 router = APIRouter(tags=["search"])
 
 PATH = "/v1/search"
-OPTIONS = ("k", "policy", "budget", "quality", "width", "start", "shortlist", "task", "offset", "min_score", "hybrid")
+OPTIONS = ("k", "policy", "budget", "quality", "width", "start", "shortlist", "nprobe", "task", "offset", "min_score", "hybrid")
 FIELDS = ("title", "text", "metadata")
 EXPLAINED = 32  # queries of a request
 
