@@ -116,7 +116,7 @@ def measure(documents: int, rivals: Iterable[str]) -> dict[str, object]:
         for storage in ("pq4", "ivf"):
             name, part = f"ours_{storage}", Path(folder) / storage
             ways[name] = made = Ours(part, synthetic.Vectors(vectors.documents, queries, asked), storage, known, WANTED)
-            chosen[name], built[name] = [made.shortlist, made.quality], made.build_seconds
+            chosen[name], built[name] = [made.shortlist, made.quality, made.nprobe], made.build_seconds
         for name in rivals:
             began = time.process_time()
             ways[name] = MAKERS[name](rows, tried(name))

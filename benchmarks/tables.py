@@ -282,7 +282,7 @@ def searching() -> str:
         parts += [f"`{large['command']}`: {size}, in turns with commit {large['before_commit']}.", ""]
         sides = [(side, large[side]) for side in ("before", "now")]
         rows = [[side, at["recall"], at["candidates"], f"{at['scanned']:.0%}", at["microseconds"]] for side, at in sides]
-        parts += [table(["", "recall@10", "candidates", "lists scanned by default", "one query"], rows), ""]
+        parts += [table(["", "recall@10", "candidates", "lists scanned", "one query"], rows), ""]
     return "\n".join(parts)
 
 
