@@ -1,4 +1,5 @@
-"""How long does a new process wait for its first answer from an index on disk? With compiled code cached on disk, and without.
+"""How long does a new process wait for its first answer from an index on disk? With compiled code cached on disk, with that of a wheel, and
+without.
 
     python benchmarks/first_query.py                 (writes results/first_query.json)
     python benchmarks/first_query.py --former SRC    (another version too, of which this is the source folder, in turns)
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ import numpy as np
 
 DOCUMENTS, WIDTH, PROCESSES = 100_000, 384, 5
 HERE = Path(__file__).parent
+ROOT = HERE.parent
 RESULTS = HERE / "results" / "first_query.json"
 BUILD = """
 import sys
@@ -53,32 +56,45 @@ print(json.dumps(np.diff(marks, axis=0).T.tolist()))
 
 def run(source: Path, cache: Path, program: str, *options: object) -> str:
     """What a program printed, with the version in this source folder and compiled code kept here."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join((str(source), str(HERE)))}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join((str(source), str(source.parent / "benchmarks")))}
     command = [sys.executable, "-c", program, *map(str, options)]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def compiled_ahead(folder: Path) -> Path:
+    """The source as a wheel has it, with kernels that are compiled for levels of CPUs."""
+    for name in ("src", "tools"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([sys.executable, folder / "tools" / "build_kernels.py"], stderr=subprocess.DEVNULL, check=True)
+    return folder / "src"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--former", type=Path)
     former = parser.parse_args().former
-    sources = {"now": HERE.parent / "src", **({"former": former.resolve()} if former else {})}
-    found: dict[str, dict[str, list[list[list[float]]]]] = {name: {"never_compiled": [], "compiled_before": []} for name in sources}
+    sources = {"now": ROOT / "src", **({"former": former.resolve()} if former else {})}
+    states = ("never_compiled", "compiled_before")
+    found: dict[str, dict[str, list[list[list[float]]]]] = {name: {state: [] for state in states} for name in sources}
+    found["now"]["compiled_ahead"] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run(list(sources.values())[-1], folder / "building", BUILD, folder, DOCUMENTS, WIDTH)  # by the oldest: a newer one opens it
+        wheel = compiled_ahead(folder / "wheel")
         for turn in range(PROCESSES):
+            answer = run(wheel, folder / f"ahead {turn}", PROGRAM, folder / "index", folder / "query.npy")
+            found["now"]["compiled_ahead"].append(json.loads(answer))
             for version, source in sources.items():
-                for state in ("never_compiled", "compiled_before"):
+                for state in states:
                     answer = run(source, folder / f"{version} {turn}", PROGRAM, folder / "index", folder / "query.npy")
                     found[version][state].append(json.loads(answer))
     steps = ("import", "open", "first_query", "second_query")
     medians = {
         version: {
-            clock: {state: dict(zip(steps, np.median(runs, axis=0)[i].round(4).tolist(), strict=True)) for state, runs in states.items()}
+            clock: {state: dict(zip(steps, np.median(runs, axis=0)[i].round(4).tolist(), strict=True)) for state, runs in measured.items()}
             for i, clock in enumerate(("seconds", "processor_seconds"))
         }
-        for version, states in found.items()
+        for version, measured in found.items()
     }
     command = "python benchmarks/first_query.py" + " --former SRC" * bool(former)
     text = json.dumps({"command": command, "documents": DOCUMENTS, "width": WIDTH, **medians}, indent=1)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from adawidth import __version__
+from adawidth.kernels.ahead import LEVELS
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("package")]  # one worker builds, once
 
@@ -18,12 +19,21 @@ ROOT = Path(__file__).parents[1]
 COMPAT = ROOT / "tests" / "compat" / "0.1.0"
 SEARCH = f"""
 import sys
+from pathlib import Path
 import adawidth, numpy as np
+from numba import config
+from numba.core.event import RecordingListener, install_listener
+from adawidth.kernels.ahead import levels
+config.CACHE_DIR = str(Path("cache").absolute())
 assert adawidth.__version__ == {__version__!r}
 assert "site-packages" in adawidth.__file__, adawidth.__file__
 queries = np.load("queries-64.npy")
 assert adawidth.AdaWidth.load("models/pca").width == 64
-hits = adawidth.open_index("indexes/pq4").search(queries, k=5)
+compiling = RecordingListener()
+with install_listener("numba:compile", compiling):
+    hits = adawidth.open_index("indexes/pq4").search(queries, k=5)
+assert not levels() or not compiling.buffer, [event.data["dispatcher"] for _, event in compiling.buffer]
+assert not list(Path("cache").rglob("*.nbc"))
 assert len(hits.ids) == len(queries) and all(len(row) == 5 for row in hits.ids)
 print(*(name for name in ("torch", "lightgbm", "sklearn", "matplotlib", "pyarrow") if name in sys.modules))
 """
@@ -64,6 +74,8 @@ def test_the_wheel_holds_the_package_and_its_licence(dist: Path) -> None:
         metadata = archive.read(f"adawidth-{__version__}.dist-info/METADATA").decode()
     assert names >= {"adawidth/py.typed", "adawidth/cli/__init__.py", "adawidth/bundled/docstrings/embeddings/minilm/corpus.npy"}
     assert names >= {f"adawidth-{__version__}.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")}
+    for level in LEVELS:
+        assert [name for name in names if name.startswith(f"adawidth/kernels/compiled/{level}/rescore.taper")]
     assert not [name for name in names if name.startswith(("tests", "benchmarks", "tools", "docs"))]
     assert not [line for line in metadata.splitlines() if "](docs/" in line or "](benchmarks/" in line], "links that PyPI can't resolve"
     for line in ("License-Expression: Apache-2.0", "Project-URL: Changelog", "Requires-Dist: torch>=2.6; extra == 'train'"):
@@ -79,6 +91,7 @@ def test_the_sdist_can_be_tested_and_built_again(dist: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
+    assert not [name for name in names if "kernels/compiled" in name]
     assert names >= {"LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "constraints.txt", "Makefile", "pyproject.toml"}
     needed = (path for part in ("tests/**/*.py", "tests/compat/*/**/*", "docs/*.md", "benchmarks/*.py") for path in ROOT.glob(part))
     assert not {str(path.relative_to(ROOT)) for path in needed if path.is_file()} - names

@@ -85,7 +85,7 @@ def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, harm: str) -
 def test_code_is_compiled_again_when_a_file_changes_that_it_imports(tmp_path: Path) -> None:
     kernels = tmp_path / "adawidth" / "kernels"
     kernels.mkdir(parents=True)
-    for name in ("__init__.py", "kernels/__init__.py", "kernels/cache.py", "kernels/options.py", "errors.py"):
+    for name in ("__init__.py", "kernels/__init__.py", "kernels/ahead.py", "kernels/cache.py", "kernels/options.py", "errors.py"):
         shutil.copy(Path(adawidth.__file__).parent / name, tmp_path / "adawidth" / name)
     (kernels / "outer.py").write_text(
         "from numba import njit\nfrom .inner import inner\n\n@njit(cache=True)\ndef outer(x):\n    return 10 * inner(x)\n"

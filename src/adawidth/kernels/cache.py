@@ -5,31 +5,20 @@ Compiled code has the functions that it calls within it. So it is loaded only as
 would look at one file, the function's own.
 """
 
-import hashlib
 import os
 import stat
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from numba import config
+from numba.core import dispatcher
 from numba.core.caching import CacheImpl, FunctionCache, InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
 from numba.core.event import register
 
 from ..errors import ArtifactError
+from .ahead import HERE, Ahead, sources
 from .options import Undisturbed
-
-HERE = Path(__file__).parent
-
-
-@cache
-def sources() -> bytes:
-    """A digest of all files here."""
-    digest = hashlib.sha256()
-    for file in sorted(HERE.glob("*.py")):
-        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
-    return digest.digest()
 
 
 class Together:
@@ -61,6 +50,7 @@ def prepare() -> None:
     """Finds a folder for compiled code, before numba looks for one. Code of a folder that others can write is never loaded."""
     register("numba:compile", Undisturbed())  # type: ignore[no-untyped-call]
     CacheImpl._locator_classes[:0] = [Provided, Beside, AtHome]
+    dispatcher.FunctionCache = Ahead  # type: ignore[attr-defined]
     if cacheable():
         return
     try:
