@@ -56,7 +56,8 @@ print(json.dumps(np.diff(marks, axis=0).T.tolist()))
 
 def run(source: Path, cache: Path, program: str, *options: object) -> str:
     """What a program printed, with the version in this source folder and compiled code kept here."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join((str(source), str(source.parent / "benchmarks")))}
+    paths = f"{source}{os.pathsep}{source.parent / 'benchmarks'}"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths}
     command = [sys.executable, "-c", program, *map(str, options)]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
