@@ -50,6 +50,7 @@ SHORTLISTS = (30, 40, 50, 60, 70, 85, 100, 120, 140, 170, 200, 250, 300, 400, 50
 READ = ({"quality": 0.98}, {"quality": 0.99}, {"quality": 1.0}, {"width": "full"})  # how far candidates are read
 EFS = (12, 18, 24, 30, 36, 48, 64, 80, 96, 128, 160, 192, 256, 384)
 PROBES = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384)
+SCANNED = (None, 20, 30, 40, 60, 80, 100, 140, 200, 280)  # lists of ours; None is as many as were chosen at building
 REORDERED = (20, 30, 45, 60, 90, 120, 180, 240, 360, 540)  # candidates that ScaNN compares by whole vectors
 Way = Callable[[np.ndarray], np.ndarray]  # queries (Q, D) -> rows (Q, 10)
 Ways = Iterator[tuple[dict[str, Any], Way]]
@@ -103,8 +104,8 @@ def ours(storage: str, size: int | None = None) -> Callable[[np.ndarray, np.ndar
             process.start()
             process.join()
             index = open_index(path)
-            for shortlist, further in product(SHORTLISTS, READ):
-                options = {"shortlist": shortlist, **further}
+            for nprobe, shortlist, further in product(SCANNED if storage == "ivf" else (None,), SHORTLISTS, READ):
+                options = {"shortlist": shortlist, **further, **({"nprobe": nprobe} if nprobe else {})}
                 yield options, lambda q, o=options: index.search(q, K, **o).rows
 
     return ways
