@@ -135,7 +135,8 @@ def test_the_best_rows_of_the_nearest_lists_are_found(seed: int, count: int, k: 
     centres[:, 0] = near * unit
     allowed = rng.random(count) < part
     mask, out = bits_of(allowed[rows] & (rows >= 0)), np.empty((1, k), np.int64)
-    stored = (packed(codes, rows), counts, starts, rows, centres, np.ones(lists, np.float32))
+    halves = centres.astype(np.float16).view(np.uint16)
+    stored = (packed(codes, rows), counts, starts, rows, halves, np.ones(lists, np.float32))
     points, ones = (whole.reshape(2 * size, 1, 16) * unit).astype(np.float32), np.ones((1, 2 * size), np.float32)
     some_lists(stored, np.eye(2 * size, dtype=np.float32), points, ones, probes, ALL if part == 1 else mask, out)
     there = np.isin(list_of, np.argsort(-near)[:probes]) & (allowed | (part == 1))

@@ -3,13 +3,21 @@
 import numpy as np
 from numba import njit
 
-from ..types import F32, F64, I32, I64
+from ..types import F32, F64, I32, I64, U16
+from .float16 import products
 from .options import ENTRY, INNER, NONE, PART
 from .scan import best, fill, turn
 from .select import front
 
 FINE = 2.0**24  # steps that a centroid's score is told apart by
 CLOSE = 4  # groups whose centroids a row is compared with
+
+
+@njit(**INNER)
+def _scored(turned: F32, halves: U16, scores: F32) -> None:
+    """A rotated query's inner products with centroids, given as the bits of float16. (m,), (L, m) -> (L,)"""
+    for one in range(len(halves)):
+        scores[one] = products(halves[one].ctypes.data, turned.ctypes.data, len(turned))[0]  # type: ignore[call-arg]
 
 
 @njit(**PART)
@@ -25,17 +33,17 @@ def some_lists(lists, matrix, points, queries, probes, allowed, found):  # type:
     """The k best rows of every query in its nearest lists, in any order, -1 behind them. (Q, m) -> (Q, k)
 
     `lists` is (packed, counts, starts, rows, centres, scale): the codes in blocks, how many rows a list has, the place of its first, the
-    row in each place, the centroids (L, m), rotated, and one over their lengths: lists are near by their direction. `allowed` has a bit
-    for each place, or is empty.
+    row in each place, the centroids (L, m), rotated, as the bits of float16, and one over their lengths: lists are near by their
+    direction. `allowed` has a bit for each place, or is empty.
     """
-    packed, counts, starts, rows, centres, scale = lists
+    packed, counts, starts, rows, halves, scale = lists
     turned, leasts = np.empty(len(matrix), np.float32), np.empty(len(points), np.float32)
-    tables, scores = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(len(centres), np.float32)
-    keys, chosen = np.empty(len(centres), np.int64), np.empty((3, probes), np.int64)
+    tables, scores = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(len(halves), np.float32)
+    keys, chosen = np.empty(len(halves), np.int64), np.empty((3, probes), np.int64)
     some, begins, shifts = chosen[0], chosen[1], chosen[2]
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
-        turn(turned, centres, scores)
+        _scored(turned, halves, scores)
         steps = fill(turned, points, leasts, tables)
         _nearest(scores, scale, keys, probes)
         least = scores[keys[0] & 0xFFFFFFFF]

@@ -85,13 +85,14 @@ class Lists(Codes):
         self._rows[np.repeat(starts - before, counts) + np.arange(len(order))] = order
         self._bits, self._held = partial(_in_places, self._rows), partial(_in_lists, stored.list_of, len(counts))
         scale = 1 / np.maximum(np.linalg.norm(stored.centres, axis=1), 1e-12)
-        self._lists = (packed(stored.codes, self._rows), counts, starts, self._rows, stored.centres, scale.astype(np.float32))
+        halves = stored.centres.astype(np.float16).view(np.uint16)
+        self._lists = (packed(stored.codes, self._rows), counts, starts, self._rows, halves, scale.astype(np.float32))
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
         turn = random_rotation(block.shape[1], seed)
         centres, list_of = divided(block, seed)
-        centres = centres @ turn.T
+        centres = (centres @ turn.T).astype(np.float16).astype(np.float32)  # as they are read
         learned = np.sort(np.random.default_rng(seed).permutation(len(block))[:SAMPLE])
         levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]], bits)
         codes = coded(block, turn, levels, centres, list_of)
