@@ -218,8 +218,7 @@ def test_lists_that_are_scanned_whole_give_the_best_by_the_codes(
     built: dict[str, Codes], queries: np.ndarray, way: str, restricted: bool
 ) -> None:
     """All lists against all scores: the tables of a query have seven bits, so rows near the last may differ."""
-    stored = built[way].arrays()
-    whole = Codes.of("ivf", {**stored, "probes": np.array([len(stored["centres"])])})
+    whole = built[way].probing(1.0)
     allowed = np.arange(N) % 3 > 0 if restricted else np.ones(N, np.bool_)
     scores = np.where(allowed, whole.scores(queries, np.tile(np.arange(N), (len(queries), 1))), -np.inf)
     found = whole.search(queries, 100, allowed if restricted else None)

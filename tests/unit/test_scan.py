@@ -117,13 +117,19 @@ def test_a_filter_of_rows_in_any_order(seed: int, rows: int, k: int, order: int,
 
 
 @given(
-    st.integers(0, 2**32 - 1), st.sampled_from([1, 64, 1_000, 9_001]), st.sampled_from([1, 80, 1_000]), st.sampled_from([1.0, 0.5, 0.01])
+    seed=st.integers(0, 2**32 - 1),
+    count=st.sampled_from([1, 64, 1_000, 9_001]),
+    k=st.sampled_from([1, 80, 1_000]),
+    part=st.sampled_from([1.0, 0.5, 0.01]),
+    size=st.sampled_from([1, 2, 5]),
+    enough=st.sampled_from([0, 20, -1]),
 )
 @settings(max_examples=100, deadline=None)
-def test_the_best_rows_of_the_nearest_lists_are_found(seed: int, count: int, k: int, part: float) -> None:
-    """Tables of whole multiples of a unit, and lists of unequal lengths, whose scores are higher by that of their centroid."""
-    rng, size, lists, probes, unit = np.random.default_rng(seed), 4, 5, 3, 2.0**-10
-    codes, whole = rng.integers(0, 256, (count, size), np.uint8), np.sort(rng.integers(0, 128, (size, 2, 16), np.uint8))
+def test_lists_are_scanned_until_they_change_the_best_no_more(seed: int, count: int, k: int, part: float, size: int, enough: int) -> None:
+    """Against the same rule in NumPy, over tables of whole multiples of a unit, and lists of unequal lengths, whose scores are higher
+    by that of their centroid."""
+    rng, width, lists, most, unit = np.random.default_rng(seed), 4, 7, 5, 2.0**-10
+    codes, whole = rng.integers(0, 256, (count, width), np.uint8), np.sort(rng.integers(0, 128, (width, 2, 16), np.uint8))
     whole[:, :, 0], whole[0, 0, 15] = 0, 127  # they begin at 0 and end at what a table can hold: nothing is rounded
     list_of = np.minimum(rng.geometric(0.4, count) - 1, lists - 1)
     counts = np.bincount(list_of, minlength=lists)
@@ -131,19 +137,27 @@ def test_the_best_rows_of_the_nearest_lists_are_found(seed: int, count: int, k: 
     rows = np.full(length, -1, np.int32)
     for one in range(lists):
         rows[starts[one] :][: counts[one]] = np.flatnonzero(list_of == one)
-    near, centres = rng.permutation(lists) * 100, np.zeros((lists, 2 * size), np.float32)
+    near, centres = rng.permutation(lists) * 100, np.zeros((lists, 2 * width), np.float32)
     centres[:, 0] = near * unit
     allowed = rng.random(count) < part
     mask, out = bits_of(allowed[rows] & (rows >= 0)), np.empty((1, k), np.int64)
-    halves = centres.astype(np.float16).view(np.uint16)
-    stored = (packed(codes, rows), counts, starts, rows, halves, np.ones(lists, np.float32))
-    points, ones = (whole.reshape(2 * size, 1, 16) * unit).astype(np.float32), np.ones((1, 2 * size), np.float32)
-    some_lists(stored, np.eye(2 * size, dtype=np.float32), points, ones, probes, ALL if part == 1 else mask, out)
-    there = np.isin(list_of, np.argsort(-near)[:probes]) & (allowed | (part == 1))
-    chosen, scores = out[0][out[0] >= 0], summed(codes, whole) + near[list_of]
-    assert len(set(chosen.tolist())) == len(chosen) == min(k, int(there.sum()))
-    assert there[chosen].all()
-    assert sorted(scores[chosen].tolist()) == np.sort(scores[there])[max(0, int(there.sum()) - k) :].tolist()  # of equal ones any
+    stored = (packed(codes, rows), counts, starts, rows, centres.astype(np.float16).view(np.uint16), np.ones(lists, np.float32))
+    points, ones = (whole.reshape(2 * width, 1, 16) * unit).astype(np.float32), np.ones((1, 2 * width), np.float32)
+    bits = ALL if part == 1 else mask
+    scanned = some_lists(stored, np.eye(2 * width, dtype=np.float32), points, ones, most, size, enough, bits, out)
+
+    place = np.empty(count, np.int64)
+    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    keys = ((summed(codes, whole) + near[list_of]) << 32) - place
+    order, best = np.argsort(-near), np.empty(0, np.int64)
+    for begin in range(0, most, size):
+        end, former = min(begin + size, most), best
+        here = np.isin(list_of, order[begin:end]) & (allowed | (part == 1))
+        best = np.sort(np.concatenate([former, keys[here]]))[::-1][:k]
+        if begin and len(best) == k and len(np.setdiff1d(best, former)) <= enough:
+            break
+    assert scanned == end
+    assert sorted(keys[out[0][out[0] >= 0]].tolist()) == sorted(best.tolist())
 
 
 @pytest.mark.parametrize("begin", [0, 1, 27, 28])

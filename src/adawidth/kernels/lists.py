@@ -5,9 +5,10 @@ from numba import njit
 
 from ..types import F32, F64, I32, I64, U16
 from .float16 import products
-from .options import ENTRY, INNER, NONE, PART
-from .scan import best, fill, turn
-from .select import front
+from .lookup import TOGETHER
+from .options import ENTRY, INNER, NONE, ONE, PART
+from .scan import GROUP, ROOM, best_keys, collect, fill, place_of, score_of, turn
+from .select import front, kth_largest
 
 FINE = 2.0**24  # steps that a centroid's score is told apart by
 CLOSE = 4  # groups whose centroids a row is compared with
@@ -21,42 +22,79 @@ def _scored(turned: F32, halves: U16, scores: F32) -> None:
 
 
 @njit(**PART)
-def _nearest(scores: F32, scale: F32, keys: I64, count: int) -> None:
-    """Brings the lists with the highest scores, each times its scale, to the front of `keys`, in any order."""
+def _nearest(scores: F32, scale: F32, keys: I64) -> np.float32:
+    """Keys of the lists, the greater the higher their score times their scale; the lowest score."""
+    least = scores[0]
     for one in range(len(scores)):
         keys[one] = (np.int64(scores[one] * scale[one] * np.float32(FINE)) << 32) | one
-    front(keys, len(keys), count)
+        least = scores[one] if scores[one] < least else least
+    return least
+
+
+@njit(**PART)
+def _between(keys: I64, low: int, high: int, scores: F32, least: np.float32, steps: np.float32, counts: I64, starts: I64, some: I64) -> int:
+    """Of the lists whose keys lie from `low` up to `high`: rows, the place of the first, and by what their scores are higher; how many."""
+    n = NONE
+    for one in range(len(keys)):
+        if low <= keys[one] < high:
+            some[0, n], some[1, n], some[2, n] = counts[one], starts[one], np.int64(np.rint((scores[one] - least) * steps))
+            n += 1
+    return n
+
+
+@njit(**PART)
+def _came(keys: I64, n: int, least: int, former: I64, before: int) -> int:
+    """How many of n keys, all from `least` up, are not among the `before` former ones."""
+    for i in range(before):
+        n -= former[i] >= least
+    return n
 
 
 @njit(**ENTRY)
-def some_lists(lists, matrix, points, queries, probes, allowed, found):  # type: ignore[no-untyped-def]
-    """The k best rows of every query in its nearest lists, in any order, -1 behind them. (Q, m) -> (Q, k)
+def some_lists(lists, matrix, points, queries, most, size, enough, allowed, found):  # type: ignore[no-untyped-def]
+    """The k best rows of every query in its nearest lists, in any order, -1 behind them; how many lists were scanned. (Q, m) -> (Q, k)
 
-    `lists` is (packed, counts, starts, rows, centres, scale): the codes in blocks, how many rows a list has, the place of its first, the
-    row in each place, the centroids (L, m), rotated, as the bits of float16, and one over their lengths: lists are near by their
-    direction. `allowed` has a bit for each place, or is empty.
+    `size` lists are scanned at a time, up to `most`, until no more than `enough` of the k best come from the last of them. `lists` is
+    (packed, counts, starts, rows, centres, scale): the codes in blocks, how many rows a list has, the place of its first, the row in each
+    place, the centroids (L, m), rotated, as the bits of float16, and one over their lengths: lists are near by their direction. `allowed`
+    has a bit for each place, or is empty.
     """
     packed, counts, starts, rows, halves, scale = lists
+    k, scanned, count = found.shape[1], NONE, len(halves)
     turned, leasts = np.empty(len(matrix), np.float32), np.empty(len(points), np.float32)
-    tables, scores = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(len(halves), np.float32)
-    keys, chosen = np.empty(len(halves), np.int64), np.empty((3, probes), np.int64)
-    some, begins, shifts = chosen[0], chosen[1], chosen[2]
+    tables, scores = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(count, np.float32)
+    nearness, some = np.empty(count, np.int64), np.empty((3, size), np.int64)
+    keys, former = np.empty(2 * k + ROOM, np.int64), np.empty(k, np.int64)
+    group = np.empty((GROUP, TOGETHER), np.uint16), np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
         _scored(turned, halves, scores)
         steps = fill(turned, points, leasts, tables)
-        _nearest(scores, scale, keys, probes)
-        least = scores[keys[0] & 0xFFFFFFFF]
-        for i in range(probes):
-            score = scores[keys[i] & 0xFFFFFFFF]
-            least = score if score < least else least
-        for i in range(probes):
-            one = keys[i] & 0xFFFFFFFF
-            some[i], begins[i] = counts[one], starts[one]
-            shifts[i] = np.int64(np.rint((scores[one] - least) * steps))
-        count = best(packed, some, begins, shifts, allowed, tables, found[q])
-        for i in range(count):
-            found[q, i] = rows[found[q, i]]
+        lowest = _nearest(scores, scale, nearness)
+        n, end, least, high = NONE, NONE, NONE, np.int64(np.iinfo(np.int64).max)
+        while end < most:
+            first, before, end = end == 0, n, end + size if end + size < most else most
+            low = kth_largest(nearness, count, end)
+            here = _between(nearness, low, high, scores, lowest, steps, counts, starts, some)
+            if first:
+                n = best_keys(packed, some[0, :here], some[1, :here], some[2, :here], allowed, tables, k, group, keys)
+            else:
+                for i in range(before):
+                    former[i] = keys[i]
+                n = collect(
+                    packed, some[0, :here], some[1, :here], some[2, :here], allowed, tables,
+                    ONE, least, k, len(keys) - TOGETHER, group, keys, before,
+                )  # fmt: skip
+            high = low
+            if n >= k:
+                last, n = front(keys, n, k), k
+                if not first and _came(keys, n, last, former, before) <= enough:
+                    break
+                least = score_of(last)
+        scanned += end
+        for i in range(k):
+            found[q, i] = rows[place_of(keys[i])] if i < n else -1
+    return scanned
 
 
 @njit(fastmath={"reassoc", "contract", "nsz"}, **INNER)

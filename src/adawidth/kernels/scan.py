@@ -94,12 +94,18 @@ def score_of(key: int) -> int:
     return (key + 0xFFFFFFFF) >> 32
 
 
+@njit(**PART)
+def place_of(key: int) -> int:
+    """The row's place in a key."""
+    return -key & 0xFFFFFFFF
+
+
 @njit(**INNER)
 def collect(
     packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables: U8, step: int, least: int, k: int, room: int,
-    group: Any, keys: I64,
+    group: Any, keys: I64, n: int,
 ) -> int:  # fmt: skip
-    """Keys of rows whose score is `least` or more, in every `step`-th block; the k best where they would be more than `room`.
+    """Keys of rows whose score is `least` or more, in every `step`-th block, behind the n there are; the k best if more than `room`.
 
     List l is `counts[l]` rows from place `starts[l]` on, whose scores are higher by `shifts[l]`. `allowed` has a bit for each place, or
     is empty. A key is a score and, negative, a row's place: the higher score comes first, then the lower place. Returns how many
@@ -110,7 +116,7 @@ def collect(
     """
     scores, reached, hits = group
     out, worth, width, size = scores.ctypes.data, tables.ctypes.data, packed.shape[1], packed.shape[1] * TOGETHER
-    n, seen, far = NONE, NONE, len(packed) * size > CACHED
+    seen, far = NONE, len(packed) * size > CACHED
     for which in range(len(counts)):
         before, shift = starts[which] % TOGETHER, shifts[which]
         first, end = starts[which] // TOGETHER, before + counts[which]
@@ -145,35 +151,40 @@ def collect(
     return n
 
 
-@njit(**PART)
-def best(packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> int:
-    """The places of the best rows of these lists, in any order, -1 where there are fewer; how many there are. Into (k,)
+@njit(**INNER)
+def best_keys(packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables: U8, k: int, group: Any, keys: I64) -> int:
+    """Keys of the k best rows of these lists and of some others; how many keys there are.
 
     A sample of the blocks gives a score that more than k of all rows almost surely reach, so that few others are looked at.
     """
-    k, blocks = len(found), NONE
+    blocks = NONE
     for count in counts:
         blocks += (count + TOGETHER - 1) // TOGETHER
     least, step = NONE, blocks // FEW if blocks // FEW < SAMPLED else SAMPLED
-    keys = np.empty(2 * k + ROOM, np.int64)
-    group = np.empty((GROUP, TOGETHER), np.uint16), np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
     if step >= OFTEN and k * MANY <= blocks * TOGETHER:
         few = 1 + math.ceil(k / step + SURE * math.sqrt(k / step))
         one = group[0], group[1], group[2][:1]
-        n = collect(packed, counts, starts, shifts, allowed, tables, step, least, few, 2 * few + TOGETHER, one, keys)
+        n = collect(packed, counts, starts, shifts, allowed, tables, step, least, few, 2 * few + TOGETHER, one, keys, NONE)
         if n >= few:
             least = score_of(front(keys, n, few))
     while True:
-        n = collect(packed, counts, starts, shifts, allowed, tables, ONE, least, k, len(keys) - TOGETHER, group, keys)
+        n = collect(packed, counts, starts, shifts, allowed, tables, ONE, least, k, len(keys) - TOGETHER, group, keys, NONE)
         if n >= k or least <= 0:
-            break
+            return n
         least = NONE  # the sample was misleading
+
+
+@njit(**PART)
+def best(packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> None:
+    """The places of the best rows of these lists, in any order, -1 where there are fewer. Into (k,)"""
+    k, keys = len(found), np.empty(2 * len(found) + ROOM, np.int64)
+    group = np.empty((GROUP, TOGETHER), np.uint16), np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
+    n = best_keys(packed, counts, starts, shifts, allowed, tables, k, group, keys)
     if n > k:
         front(keys, n, k)
         n = k
     for i in range(k):
-        found[i] = -keys[i] & 0xFFFFFFFF if i < n else -1
-    return n
+        found[i] = place_of(keys[i]) if i < n else -1
 
 
 @njit(**ENTRY)

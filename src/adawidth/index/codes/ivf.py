@@ -1,7 +1,12 @@
-"""An inverted file (IVF) over 4-bit codes of residuals: four lists per √N rows, with nprobe chosen when it is built."""
+"""An inverted file (IVF) over 4-bit codes of residuals, whose lists are scanned until they change the shortlist no more.
+
+How many lists that takes hangs on the query. They are scanned some at a time, the nearest first, and a search ends when hardly any of
+its candidates come from the last of them: as the taper, it goes on only where the answer is in doubt.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
@@ -20,15 +25,11 @@ from .codebook import SAMPLE, checked_levels, code_bytes, coded, fitted_levels, 
 from .fourbit import FEW
 from .packed import ALL, bits_of, packed
 
-# nprobe is chosen on synthetic queries, for the default shortlist
-TRIED = 300  # of them
-NEAREST = 10  # nearest neighbours of each …
-AMONG = 200  # … by whole rows, among so many by the codes of all lists
-KEPT = 0.99  # share of these that the lists must hold
-MARGIN = 1.5  # of nprobe, since some collections' queries are unlike any of their documents
-SHORTLIST = 500
-SHORTER, LONGER = 0.25, 0.5  # powers of the length of a shortlist that the lists to scan grow with, below that length and above
-MET = 4  # rows scanned per row wanted, at least
+ROUND = 0.08  # share of the lists that is scanned at a time …
+ROUNDED = 8  # … or more, so that there are so many …
+ENOUGH = 0.01  # … until no larger a share of the shortlist comes from the last of them
+MET = 4  # rows scanned per row wanted, at least, if a search says how many lists
+TRIED, SHORTLIST = 100, 500  # synthetic queries that tell how many lists are typical, and their candidates
 NUMBERED = 4 + 4  # bytes of a row beside its code: which row it is, and its list
 
 
@@ -41,7 +42,7 @@ class Stored:
     codes: U8  # (N, bytes)
     centres: F32  # (L, m) centroids of the lists
     list_of: I32  # (N,)
-    probes: I64  # (1,) nprobe
+    probes: I64  # (1,) lists that a typical query scans
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> Self:
@@ -83,7 +84,7 @@ class Lists(Codes):
         before = np.cumsum(counts) - counts  # rows in the lists before
         self._rows = np.full(length, -1, np.int32)  # by place, -1 where there is none
         self._rows[np.repeat(starts - before, counts) + np.arange(len(order))] = order
-        self._bits, self._held = partial(_in_places, self._rows), partial(_in_lists, stored.list_of, len(counts))
+        self._bits = partial(_in_places, self._rows)
         scale = 1 / np.maximum(np.linalg.norm(stored.centres, axis=1), 1e-12)
         halves = stored.centres.astype(np.float16).view(np.uint16)
         self._lists = (packed(stored.codes, self._rows), counts, starts, self._rows, halves, scale.astype(np.float32))
@@ -97,7 +98,10 @@ class Lists(Codes):
         levels = fitted_levels(block[learned] @ turn.T - centres[list_of[learned]], bits)
         codes = coded(block, turn, levels, centres, list_of)
         built = cls(Stored(turn, levels, codes, centres, list_of, np.ones(1, np.int64)))
-        built._choose_probes(block, seed)
+        if len(block):
+            queries = synthetic_queries(block, TRIED, seed)
+            scanned = built._scan(queries, min(SHORTLIST, len(block)), built.lists, built._round)[1]
+            built._stored.probes[0] = round(scanned / len(queries))
         return built
 
     @classmethod
@@ -154,46 +158,27 @@ class Lists(Codes):
         return scores
 
     def _search(self, queries: F32, k: int) -> Rows:
-        return self._scan(queries, k, min(self.lists, -(-self._met(k) * self.lists // max(len(self), 1))))
+        if self._asked is None:
+            return self._scan(queries, k, self.lists, self._round)[0]
+        count = min(self.lists, max(round(self._asked * self.lists), math.ceil(MET * k * self.lists / max(len(self), 1))))
+        return self._scan(queries, k, count, count)[0]
 
     def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
         if count * FEW < len(self):
             return self._best_of(queries, self._kept(np.flatnonzero, allowed), k)
-        return self._scan(queries, k, self._probes(queries, k, allowed, count), self._kept(self._bits, allowed))
+        return self._scan(queries, k, self.lists, self._round, self._kept(self._bits, allowed))[0]
 
-    def _scan(self, queries: F32, k: int, probes: int, allowed: U64 = ALL) -> Rows:
-        found = np.empty((len(queries), k), np.int64)
-        lists.some_lists(self._lists, self._stored.turn, self._points, queries, probes, allowed, found)
-        return found
+    @property
+    def _round(self) -> int:
+        """How many lists are scanned at a time."""
+        share = ROUND if self._asked is None else self._asked
+        return min(self.lists, max(ROUNDED, math.ceil(share * self.lists)))
 
-    def _probes(self, queries: F32, k: int, allowed: Mask, count: int) -> int:
-        """The nprobe at which every query scans as many of the allowed rows as it would of all rows without a filter."""
-        wanted, held = min(count, self._met(k)), self._kept(self._held, allowed)
-        met = np.cumsum(held[np.argsort(-self._nearness(queries), axis=1)], axis=1)  # (Q, L)
-        return int((met < wanted).sum(axis=1).max(initial=0)) + 1
-
-    def _nearness(self, queries: F32) -> F32:
-        """How near the lists are to each query, by their directions. (Q, L)"""
-        return np.asarray(queries @ self._stored.turn.T @ self._stored.centres.T * self._lists[-1])
-
-    def _met(self, k: int) -> int:
-        """How many rows to scan for k candidates: fewer for a short shortlist, which asks for less, and more for a long one."""
-        times = k / SHORTLIST if self._asked is None else 1.0
-        return max(int(self.share_scanned * len(self) * times ** (SHORTER if times < 1 else LONGER)), MET * k)
-
-    def _choose_probes(self, block: Block, seed: int) -> None:
-        """Chooses the smallest nprobe whose lists hold enough of the nearest neighbours of synthetic queries."""
-        if not len(block):
-            return
-        queries = synthetic_queries(block, TRIED, seed)
-        found = self._scan(queries, min(AMONG, len(block)), self.lists)
-        exact = [block[rows] @ query for rows, query in zip(found, queries, strict=True)]
-        near = np.take_along_axis(found, np.argsort(-np.array(exact), axis=1)[:, :NEAREST], axis=1)
-        scores = self._nearness(queries)
-        ahead = -np.sort(-scores, axis=1)
-        own = np.take_along_axis(scores, self._stored.list_of[near], axis=1)  # of the list that a neighbour is in
-        places = np.concatenate([np.searchsorted(-some, -these) for some, these in zip(ahead, own, strict=True)])
-        self._stored.probes[0] = min(scores.shape[1], 1 + MARGIN * np.quantile(places, KEPT, method="higher"))
+    def _scan(self, queries: F32, k: int, most: int, size: int, allowed: U64 = ALL) -> tuple[Rows, int]:
+        """The best rows of at most so many lists, and how many were scanned for all queries together."""
+        found, enough = np.empty((len(queries), k), np.int64), int(ENOUGH * k)
+        scanned = lists.some_lists(self._lists, self._stored.turn, self._points, queries, most, size, enough, allowed, found)
+        return found, int(scanned)
 
 
 def laid_out(counts: I64) -> tuple[I64, int]:
@@ -224,8 +209,3 @@ def laid_out(counts: I64) -> tuple[I64, int]:
 def _in_places(rows: I32, allowed: Mask) -> U64:
     """A bit for each place, set where its row is allowed."""
     return bits_of(allowed[rows] & (rows >= 0))
-
-
-def _in_lists(list_of: I32, count: int, allowed: Mask) -> I64:
-    """How many allowed rows each list has."""
-    return np.bincount(list_of[allowed], minlength=count)
