@@ -56,8 +56,8 @@ class Ours:
         """What was chosen, and what it costs and keeps."""
         hits = self.index.search(queries, K, quality=self.quality, shortlist=self.shortlist, nprobe=self.nprobe)
         return {
-            "storage": self.codes.storage, "scanned": round(self._scanned(), 3), "typical": round(getattr(self.codes, "share_scanned", 1.0), 3),
-            "nprobe": self.nprobe,
+            "storage": self.codes.storage, "nprobe": self.nprobe,
+            "scanned": round(self._scanned(), 3), "typical": round(getattr(self.codes, "share_scanned", 1.0), 3),
             "candidates": self.shortlist, "quality": self.quality, "recall": recall(hits.rows, truth),
             "recall_when_chosen": self.chosen_recall, "mean_width": round(hits.mean_width, 1),
             "bytes_per_document": self.codes.bytes_per_document, "disk_bytes_per_document": round(self.disk_bytes),
