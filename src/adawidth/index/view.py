@@ -63,7 +63,7 @@ class View(RowBackend):
     """An index folder at one commit. Safe for concurrent searches."""
 
     _whole: View | None = None  # what a restricted one is part of
-    _nprobe: int | None = None  # lists to scan, if not as many as were chosen when they were built
+    _nprobe: int | None = None  # lists to scan, if not as many as a query needs
     _parts: tuple[Part, ...] = ()  # of the codes, that threads search side by side; none where one thread searches all
 
     def __init__(self, manifest: Manifest, segments: Sequence[Segment]) -> None:

@@ -138,8 +138,8 @@ class Index:
         `task` names a query map (by default the one called "default", if there is one; "none" for no map). `where` filters
         by metadata. `offset` skips that many hits, for paging: pages of one k are parts of one list, `shortlist` long.
         `min_score` drops lower scores. `threads` share the queries, or the scan for a single one of a very large index.
-        `nprobe` lists of `ivf` storage are scanned instead of as many as were chosen when it was built; with several segments, so
-        many of the one that has most lists, and as large a share of the others'.
+        `nprobe` lists of `ivf` storage are scanned, instead of as many as the query needs; with several segments, so many of the
+        one that has most lists, and as large a share of the others'.
 
         `hybrid` fuses the answer with that of BM25 over titles and texts, by reciprocal rank: scores are then of the fusion. The
         words are those of `text`; vectors that are given with it are used instead of the encoder's.

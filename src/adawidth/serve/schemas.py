@@ -50,7 +50,7 @@ class SearchRequest(Asked):
     width: FromOne | Literal["full"] | None = Field(None, description="One width for all queries.")
     start: FromOne | None = Field(None, description="Start width.")
     shortlist: FromOne = 500
-    nprobe: FromOne | None = Field(None, description="Lists of an `ivf` index to scan; chosen when it was built, without any.")
+    nprobe: FromOne | None = Field(None, description="Lists of an `ivf` index to scan; as many as the query needs, without any.")
     task: Text | None = None
     filter: StrictStr | dict[str, Any] | None = Field(None, examples=["lang = 'en' AND year >= 2020"])
     offset: FromZero = 0

@@ -27,7 +27,7 @@ from .packed import ALL, bits_of, packed
 
 ROUND = 0.08  # share of the lists that is scanned at a time …
 ROUNDED = 8  # … or more, so that there are so many …
-ENOUGH = 0.01  # … until no larger a share of the shortlist comes from the last of them
+ENOUGH = 0.005  # … until no larger a share of the shortlist comes from the last of them
 MET = 4  # rows scanned per row wanted, at least, if a search says how many lists
 TRIED, SHORTLIST = 100, 500  # synthetic queries that tell how many lists are typical, and their candidates
 NUMBERED = 4 + 4  # bytes of a row beside its code: which row it is, and its list
@@ -73,7 +73,7 @@ class Lists(Codes):
     wide = True
     fewest = 2  # residuals are of any length, which one bit can't tell
     threaded = False
-    _asked: float | None = None  # the share of the lists to scan, if not as many as were chosen
+    _asked: float | None = None  # the share of the lists to scan, if not as many as a query needs
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
