@@ -369,6 +369,11 @@ def durability() -> str:
         parts += [f"`{first['command']}`: seconds a new process waits, {first['documents']:,} documents of width {first['width']}."]
         parts += ["Former: commit f57e5f8. Compiled ahead: in the wheel that `pip install` makes or downloads. All in the same run.", ""]
         parts += [table(["", "import", "open", "first query", "second"], _versions(first, "seconds")), ""]
+    if threads := result("threads"):
+        size = f"{threads['documents']:,} documents of width {threads['width']}"
+        parts += [f"`{threads['command']}`: batches of {threads['batch']:,} queries on the clock, {size}.", ""]
+        head = ["", "one thread, ms", f"{threads['threads']} threads, ms", "times as fast", "least", "most"]
+        parts += [table(head, [[name, *cell.values()] for name, cell in threads["cells"].items()]), ""]
     if cold := result("cold"):
         size = f"{cold['documents']:,} documents of width {cold['width']}"
         parts += [f"`{cold['command']}`: milliseconds to open an index and of its first queries, {size}."]
