@@ -24,7 +24,7 @@ LARGEST = 1_000_000  # bytes of such a file
 SLOWEST = 10.0  # seconds of any of these steps
 STARTS = (32, 64)
 WALKED = 0.5  # rows that a walk expands per candidate
-SHARE = 0.35  # of the lists, that an inverted file reads at a million documents (.344 in benchmarks/results/latency.json)
+SHARE = 0.43  # of the lists, that an inverted file reads at a million documents (.428 in benchmarks/results/latency.json)
 
 
 @dataclass(frozen=True)
