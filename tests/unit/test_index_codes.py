@@ -196,6 +196,12 @@ def test_bad_arrays_are_an_error_and_never_a_crash(built: dict[str, Codes], way:
             Codes.of(storage, {**good, name: np.full_like(good[name], np.nan)})
 
 
+def test_centroids_beyond_all_rows_are_refused(built: dict[str, Codes]) -> None:
+    stored = built["ivf"].arrays()
+    with pytest.raises(ArtifactError, match="a centroid has a coordinate of"):
+        Codes.of("ivf", {**stored, "centres": stored["centres"] * np.float32(1e30)})
+
+
 def test_auto_goes_by_the_number_of_documents(block: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     assert build(block, "auto", 0).storage == "flat"
     monkeypatch.setattr(codes, "SMALL", 1_000)

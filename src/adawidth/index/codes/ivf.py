@@ -30,6 +30,7 @@ ROUNDED = 8  # … or more, so that there are so many …
 ENOUGH = 0.005  # … until no larger a share of the shortlist comes from the last of them
 MET = 4  # rows scanned per row wanted, at least, if a search says how many lists
 TRIED, SHORTLIST = 100, 500  # synthetic queries that tell how many lists are typical, and their candidates
+FURTHEST = 1.01  # coordinate of a mean of rows of unit length, for what is rounded
 NUMBERED = 4 + 4  # bytes of a row beside its code: which row it is, and its list
 
 
@@ -61,6 +62,8 @@ class Stored:
         lists, probes = len(found.centres), int(found.probes[0])
         if not 1 <= probes <= lists:
             raise ArtifactError(f"codes: {probes} of {lists} lists are to be scanned: build the index again")
+        if (furthest := float(np.abs(found.centres).max(initial=0))) > FURTHEST:
+            raise ArtifactError(f"codes: a centroid has a coordinate of {furthest:g}, rows of unit length have none: build the index again")
         if len(codes) and not 0 <= found.list_of.min() <= found.list_of.max() < lists:
             raise ArtifactError(f"codes: a row is in list {found.list_of.max()}, there are {lists}: build the index again")
         return found
