@@ -91,6 +91,7 @@ def test_filters_of_both_kinds(http: httpx.Client) -> None:
         ({"text": "a", "filter": "x = 1 " * 400}, 422, "invalid_option", "2000"),
         ({"text": "a", "filter": "x ="}, 422, "invalid_option", "the filter"),
         ({"text": "a", "budget": 20, "quality": 0.9}, 422, "invalid_option", "one of budget, quality and width"),
+        ({"text": "a", "nprobe": 8}, 422, "invalid_option", "storage ivf"),
         ({"text": "a", "task": "none of ours"}, 422, "invalid_option", "none of ours"),
         ({"text": "a", "policy": "guess"}, 400, "invalid_request", "policy"),
         ({"vector": [0.5] * 255}, 422, "invalid_data", "255"),
