@@ -41,6 +41,7 @@ def main() -> None:
         view, rotation = index.store.view, index.model.rotation
         assert isinstance(view, View)
         policy = _chosen(index.model.policies, None, None, None, view.width, None, K, 0, view.start)
+        view.segments[0].check()  # else those would be timed that no query has read yet
         codes, width = view.segments[0].codes, view._coded_width
         narrow = [Rotated(query, rotation).upto(width)[:, :width] for query in asked]
         found = [codes.search(query, options.shortlist) for query in narrow]
