@@ -1,4 +1,4 @@
-"""`nprobe`: how many lists of an index folder a search scans, instead of as many as were chosen when it was built."""
+"""`nprobe`: how many lists of an index folder a search scans, instead of as many as the query needs."""
 
 from itertools import pairwise
 from pathlib import Path

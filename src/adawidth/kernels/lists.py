@@ -43,8 +43,8 @@ def _between(keys: I64, low: int, high: int, scores: F32, least: np.float32, ste
 
 
 @njit(**PART)
-def _came(keys: I64, n: int, least: int, former: I64, before: int) -> int:
-    """How many of n keys, all from `least` up, are not among the `before` former ones."""
+def _came(n: int, least: int, former: I64, before: int) -> int:
+    """How many of the n best keys, of which `least` is the lowest, are not among the `before` former ones."""
     for i in range(before):
         n -= former[i] >= least
     return n
@@ -88,7 +88,7 @@ def some_lists(lists, matrix, points, queries, most, size, enough, allowed, foun
             high = low
             if n >= k:
                 last, n = front(keys, n, k), k
-                if not first and _came(keys, n, last, former, before) <= enough:
+                if not first and _came(n, last, former, before) <= enough:
                     break
                 least = score_of(last)
         scanned += end
@@ -99,7 +99,7 @@ def some_lists(lists, matrix, points, queries, most, size, enough, allowed, foun
 
 @njit(fastmath={"reassoc", "contract", "nsz"}, **INNER)
 def product(a: F32, b: F32) -> np.float32:
-    """Inner."""
+    """The inner product of two rows."""
     total = np.float32(0.0)
     for j in range(len(a)):
         total += a[j] * b[j]

@@ -63,7 +63,7 @@ class Stored:
         if not 1 <= probes <= lists:
             raise ArtifactError(f"codes: {probes} of {lists} lists are to be scanned: build the index again")
         if (furthest := float(np.abs(found.centres).max(initial=0))) > FURTHEST:
-            raise ArtifactError(f"codes: a centroid has a coordinate of {furthest:g}, rows of unit length have none: build the index again")
+            raise ArtifactError(f"codes: a centroid has a coordinate of {furthest:g}, but rows have unit length: build the index again")
         if len(codes) and not 0 <= found.list_of.min() <= found.list_of.max() < lists:
             raise ArtifactError(f"codes: a row is in list {found.list_of.max()}, there are {lists}: build the index again")
         return found
