@@ -32,8 +32,9 @@ assert adawidth.AdaWidth.load("models/pca").width == 64
 compiling = RecordingListener()
 with install_listener("numba:compile", compiling):
     hits = adawidth.open_index("indexes/pq4").search(queries, k=5)
-assert not levels() or not compiling.buffer, [event.data["dispatcher"] for _, event in compiling.buffer]
-assert not list(Path("cache").rglob("*.nbc"))
+if levels():  # else this CPU has none that the wheel was compiled for
+    assert not compiling.buffer, [event.data["dispatcher"] for _, event in compiling.buffer]
+    assert not list(Path("cache").rglob("*.nbc"))
 assert len(hits.ids) == len(queries) and all(len(row) == 5 for row in hits.ids)
 print(*(name for name in ("torch", "lightgbm", "sklearn", "matplotlib", "pyarrow") if name in sys.modules))
 """
