@@ -14,7 +14,7 @@ from adawidth.data import unit
 from adawidth.errors import ArtifactError, OptionError
 from adawidth.index.codes import WALKED, chosen
 from adawidth.planning import bench, memory
-from adawidth.planning.memory import KEPT, PADDED, STORAGES, Shape
+from adawidth.planning.memory import KEPT, STORAGES, SUMS, Shape
 from adawidth.planning.table import SCANNED, STARTS, Scan, Table, load, store
 from adawidth.sizes import in_bytes, in_words
 from adawidth.types import BYTES
@@ -74,7 +74,7 @@ def test_bytes_that_are_asked_for_are_planned(storage: str, size: int, model: Ad
         codes = index.store.view.segments[0].codes
     found = plan(1_000, model=model, bytes_per_document=size, table=TABLE)
     option = next(one for one in found.options if one.storage == storage)
-    assert option.bytes_per_document == codes.bytes_per_document + KEPT + (PADDED if storage == "ivf" else 0)
+    assert option.bytes_per_document == codes.bytes_per_document + KEPT + SUMS
     usual = next(one for one in plan(1_000, model=model, table=TABLE).options if one.storage == storage)
     if 2 * size != option.start:
         assert (option.milliseconds < usual.milliseconds) == (2 * size < option.start)
@@ -92,11 +92,11 @@ def test_memory_that_is_told_of_may_hold_a_graph() -> None:
 
 def test_a_small_memory_takes_small_codes_and_none_at_all_says_how_many_fit() -> None:
     small = plan(10_000, 384, memory=5e5, table=TABLE)
-    assert (small.choice.storage, small.choice.memory_bytes) == ("pq4", 450_000)
+    assert (small.choice.storage, small.choice.memory_bytes) == ("pq4", 470_000)
     none = plan(10e6, 384, memory=1e6, table=TABLE)
     assert none.choice is None
-    assert "22,222 documents" in none.changes[0]
-    assert "450 machines" in none.changes[0]
+    assert "21,276 documents" in none.changes[0]
+    assert "470 machines" in none.changes[0]
     assert none.sentence.startswith("Nothing fits 10,000,000 documents")
 
 

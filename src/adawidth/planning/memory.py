@@ -14,7 +14,7 @@ STORAGES = ("flat", "int8", "pq4", "ivf", "graph")
 ID = 8  # characters of an id, on average
 # of each document, in memory: its place in the tie-break order (int64), its length at the target width (float32), whether it is there
 KEPT = 8 + 4 + 1
-PADDED = 4  # of an inverted file besides, as every list has whole blocks of rows (benchmarks/results/resident.json)
+SUMS = 2  # the checksums of its block of rows, as text and as numbers (benchmarks/results/resident.json)
 # of each document, on disk beside its row and its codes: number, end of its id and place (segment), and the manifest's entry
 ENTRY = 8 + 8 + 4 + 50
 
@@ -65,7 +65,7 @@ class Shape:
     @property
     def memory(self) -> float:
         """Bytes per document that a searching process holds. Rows stay in their file: the system keeps what was read in its cache."""
-        return self.codes + KEPT + (PADDED if self.storage == "ivf" else 0)
+        return self.codes + KEPT + SUMS
 
     @property
     def disk(self) -> float:
