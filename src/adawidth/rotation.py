@@ -56,6 +56,11 @@ class Rotation:
         """Names this rotation: two models with the same one can share an index."""
         return hashlib.sha256(np.ascontiguousarray(self.matrix, np.float32).tobytes()).hexdigest()[:16]
 
+    @cached_property
+    def panels(self) -> F16:
+        """The axes as kernels read them. (P, D, 32)"""
+        return panels(self.matrix)
+
     def check_same(self, fingerprint: str, place: str = "this index") -> None:
         """Refuses documents that are under another rotation.
 
@@ -177,6 +182,11 @@ class QueryMap:
         """The encoder width D."""
         return len(self.bias)
 
+    @cached_property
+    def panels(self) -> F16:
+        """The axes as kernels read them. (P, D, 32)"""
+        return panels(self.matrix)
+
     def apply(self, x: Floats, width: int | None = None) -> F32:
         """Queries as the encoder gives them, rotated and mapped: all D coordinates or the leading `width`. (n, D) -> (n, m)"""
         mapped = _multiplied(self.matrix, x, width)
@@ -190,6 +200,7 @@ class Rotated:
     def __init__(self, queries: F32, through: Rotation | QueryMap) -> None:
         """`queries` (n, D) are of unit length, as the encoder gives them."""
         self.queries = queries
+        self.through = through
         self.matrix = through.matrix
         self.bias = getattr(through, "bias", None)
         self.values: F32 = np.empty(queries.shape, np.float32)  # (n, D), rotated up to `ready`
@@ -234,6 +245,17 @@ def _multiplied(matrix: F32, x: Floats, width: int | None, out: F32 | None = Non
         part = slice(start, start + BLOCK)
         np.matmul(np.asarray(x[part], np.float32), axes, out=out[part])
     return out
+
+
+def panels(axes: F32) -> F16:
+    """Axes rounded to float16, in panels of 32 whose coordinates lie side by side; zeros fill the last panel. (A, D) -> (P, D, 32)"""
+    from .kernels.float16 import ABREAST  # which loads numba
+
+    largest = float(np.finfo(np.float16).max)
+    found = np.zeros((-(-len(axes) // ABREAST), axes.shape[1], ABREAST), np.float16)
+    for axis, row in enumerate(axes):
+        found[axis // ABREAST, :, axis % ABREAST] = np.clip(row, -largest, largest)
+    return found
 
 
 class Axes:

@@ -10,7 +10,7 @@ from numba import njit
 
 from adawidth.data import Vectors, unit
 from adawidth.errors import DataError, OptionError
-from adawidth.index.rescore import CACHED, FEW, Rescorer, fusible
+from adawidth.index.rescore import FEW, Rescorer, fusible
 from adawidth.kernels.float16 import products
 from adawidth.kernels.rescore import Found
 from adawidth.policies import Fixed, Policy
@@ -251,25 +251,30 @@ def test_a_query_is_rotated_as_far_as_it_is_read() -> None:
     candidates = index.search(queries, 32, 300).candidates
     taper = Taper(Calibration((32, 64, 128), np.ones(2), np.full(2, 1e-6)), 0.0, 5)
     routed = router(order_statistics(index.open(queries, candidates, 32).scores), (32, 128), 1e9)
-    for policy, widest in ((taper, 128), (Fixed(48, 32), 48), (routed, 32)):
+    for policy, widest in ((taper, 128), (Fixed(48, 32), 64), (routed, 32)):
         asked = Rotated(given, rotation)
         asked.upto(32)
         found = rescorer(index).answer(asked, candidates, policy, 5)
-        assert asked.ready.max() == widest
+        assert asked.ready.max() == widest  # in panels of 32
         np.testing.assert_array_equal(found.rows, by_stages(index, asked.all(), policy, 5, candidates=candidates).rows)
 
 
-@pytest.mark.parametrize("width", [8 * 64, 9 * 64 + 5])
-def test_a_wide_rotation_is_read_as_float16(width: int) -> None:
-    """For a few queries, from the width on at which the rotation outgrows a core's cache; many are rotated together, in float32."""
-    rotation = Rotation.random(width)
+@pytest.mark.parametrize("width", [1, 5, 32, 75, 9 * 64 + 5])
+def test_few_queries_are_rotated_by_axes_of_float16(width: int) -> None:
+    """In panels of 32, the last of which may have fewer; many are rotated together, in float32."""
+    rotation, bias = Rotation.random(width), np.linspace(-1, 1, width, dtype=np.float32)
     documents, queries = smooth(4, 400, FEW + 1, width)
     fused = rescorer(index_of(unit(documents).astype(np.float16)))
     candidates = np.tile(np.arange(400), (FEW + 1, 1))
-    together = fused.answer(Rotated(unit(queries), rotation), candidates, Fixed(width, 64), 10)
-    one = fused.answer(Rotated(unit(queries[:1]), rotation), candidates[:1], Fixed(width, 64), 10)
-    np.testing.assert_allclose(one.scores[0], together.scores[0], atol=1e-4)
-    assert (fused._half is not None) == (4 * width**2 > CACHED)
-    other = Rotation.random(width, seed=1)
-    again = fused.answer(Rotated(unit(queries[:1]), other), candidates[:1], Fixed(width, 64), 10)
-    assert np.abs(again.scores - one.scores).max() > 1e-3  # not the rotation that it had seen before
+    for through in (rotation, QueryMap(rotation.matrix, bias, rotation.fingerprint)):
+        asked = Rotated(unit(queries[:1]), through)
+        one = fused.answer(asked, candidates[:1], Fixed(width, 1), 10)
+        np.testing.assert_allclose(asked.values, through.apply(unit(queries[:1])), atol=4e-4)
+        together = fused.answer(Rotated(unit(queries), through), candidates, Fixed(width, 1), 10)
+        np.testing.assert_allclose(one.scores[0], together.scores[0], atol=1e-3)
+
+
+def test_a_query_map_too_large_for_float16_gives_numbers() -> None:
+    panels = QueryMap(np.full((4, 4), 1e9, np.float32), np.zeros(4, np.float32), "").panels
+    assert np.isfinite(panels).all()
+    assert panels.max() > 6e4

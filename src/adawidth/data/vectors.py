@@ -19,6 +19,7 @@ from .frames import arrays, listed
 log = logging.getLogger("adawidth")
 
 BLOCK = 16_384  # rows read at a time
+SINGLE = np.dtype(np.float32)
 SHORTEST = 1e-12  # a vector's length; below it there is nothing but rounding
 
 
@@ -168,14 +169,15 @@ def as_matrix(values: Any, name: str) -> Floats:
 def as_queries(values: Any, width: int) -> F32:
     """Queries as float32 of unit length, one per row; their own lengths change no ranking, so nothing is said of them. (n, D)"""
     values = values.values if isinstance(values, Vectors) else values
-    plain = isinstance(values, np.ndarray) and values.dtype == np.float32 and values.ndim in (1, 2)
-    array = np.atleast_2d(values) if plain else np.asarray(as_matrix(values, "queries"), np.float32)
+    plain = isinstance(values, np.ndarray) and values.dtype == SINGLE and values.ndim in (1, 2)
+    array = np.asarray(as_matrix(values, "queries"), np.float32) if not plain else values if values.ndim == 2 else values[None]
     if array.shape[1] != width:
         raise DataError(f"queries are {array.shape[1]} wide, the model {width}: use the encoder the model was fitted for")
     if len(array) == 1:  # as most are that come one at a time
-        length = math.sqrt(np.dot(array[0], array[0]))
+        row = array[0]
+        length = math.sqrt(row.dot(row))
         if SHORTEST <= length < math.inf:
-            return np.ascontiguousarray(array / np.float32(length))
+            return np.divide(array, length, order="C", dtype=SINGLE)
     norms = np.sqrt(np.einsum("nd,nd->n", array, array))
     if len(array) and not (norms.min() >= SHORTEST and norms.max() < np.inf):  # NaN is neither
         bad, what = _faulty(array, norms)

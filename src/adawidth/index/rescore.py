@@ -17,17 +17,19 @@ from ..policies import Fixed, Policy
 from ..policies.router import Router
 from ..policies.taper import Taper
 from ..rotation import Rotated, Rotation
-from ..types import F16, F32, F64, I64, U16, Rows
+from ..types import F16, F32, F64, I64, Mask, Rows
 
 Lengths = Callable[[int], F32]
 Asked = tuple[Any, ...]  # kernels.rows.Asked
 Prepared = tuple[Any, tuple[Any, ...], tuple[Any, ...], int]  # kernel, rows, settings, the widest read
 
-NO_BIAS, NO_HALF = np.empty(0, np.float32), np.empty((0, 0), np.uint16)
+Unread = tuple[Mask, int]  # which blocks of rows were never read, and their size
+Check = Callable[[Rows], None]  # checks candidates' blocks, or raises
+
+NO_BIAS = np.empty(0, np.float32)
 ONE, UNKNOWN = np.float32(1.0), np.float32(-1.0)  # squared lengths of queries
 MANY = 64  # policies whose settings are kept
 FEW = 8  # up to so many queries are rotated one by one, as far as each reads; more are rotated together
-CACHED = 1 << 20  # bytes of a rotation that a core's own cache holds; a larger one is read as float16, in half of the time
 
 
 def fusible(policy: Policy) -> bool:
@@ -38,8 +40,13 @@ def fusible(policy: Policy) -> bool:
 class Rescorer:
     """Answers from given candidates. Safe for concurrent use: compiled code runs without the interpreter's lock."""
 
-    def __init__(self, segments: Sequence[F16], norms: Lengths, ties: I64) -> None:
-        """`segments` have the rows, one after the other; `norms` returns all prefix norms at a width; `ties` are tie-break ranks."""
+    def __init__(
+        self, segments: Sequence[F16], norms: Lengths, ties: I64, unread: Sequence[Unread] = (), check: Check | None = None
+    ) -> None:
+        """`segments` have the rows, one after the other; `norms` returns all prefix norms at a width; `ties` are tie-break ranks.
+
+        `unread` says of each segment which blocks of so many rows were never read: `check` is called before candidates in them are.
+        """
         for place, rows in enumerate(segments):
             if rows.dtype != np.float16 or rows.ndim != 2 or not rows.flags.c_contiguous or rows.shape[1] != segments[0].shape[1]:
                 raise DataError(f"segment {place}: {rows.dtype} of shape {rows.shape}, not whole float16 rows as wide as segment 0's")
@@ -50,8 +57,12 @@ class Rescorer:
         if ties.shape != (self._count,):
             raise DataError(f"there are {self._count} rows, but tie ranks of {len(ties)}")
         self._norms = norms
-        self._table = (bases, firsts, self._width, np.ascontiguousarray(ties, np.int64))
-        self._half: tuple[F32, U16] | None = None  # the last rotation that was read as float16, and its bits
+        for place, ((blocks, size), rows) in enumerate(zip(unread, segments, strict=bool(unread))):
+            if blocks.dtype != np.bool_ or not blocks.flags.c_contiguous or size < 1 or len(blocks) * size < len(rows):
+                raise DataError(f"segment {place}: {len(blocks)} blocks of {size} rows for {len(rows)} rows")
+        self._unread, self._check = tuple(unread), check
+        marks, sizes = np.array([blocks.ctypes.data for blocks, _ in unread], np.int64), np.array([size for _, size in unread], np.int64)
+        self._table = (bases, firsts, self._width, np.ascontiguousarray(ties, np.int64), marks, sizes)
         self._prepared: dict[Policy, Prepared] = {}  # functools.cache would make a reference cycle, and keep files open
 
     def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int, asked: Asked | None = None) -> rescore.Found:
@@ -68,9 +79,9 @@ class Rescorer:
         if count > FEW:
             queries.upto(reach)
         asked = asked or self.asked(queries)
-        found = rescore.Found(np.empty((count, k), np.int64), np.empty((count, k), np.float32), np.empty(count, np.int64), np.empty(count))
+        rows, scores, (coordinates, counts) = np.empty((count, k), np.int64), np.empty((count, k), np.float32), np.empty((2, count), np.int64)
+        outputs = (rows, scores, coordinates, np.empty(count), counts)
         candidates = np.ascontiguousarray(candidates, np.int64)
-        outputs = (found.rows, found.scores, found.coordinates, found.widths)
         if kernel is rescore.taper:
             known = ONE if queries.bias is None and reach == queries.values.shape[1] else UNKNOWN  # a rotation preserves norms
             highest = kernel(table, asked, candidates, (*settings, known), outputs)
@@ -78,44 +89,38 @@ class Rescorer:
             highest = kernel(table, asked, candidates, *settings, outputs)
         if highest >= self._count:
             raise DataError(f"candidate row {highest} is not one of the {self._count} rows")
-        return found
+        if highest == rescore.UNREAD and self._check is not None:
+            self._check(candidates)
+            return self.answer(queries, candidates, policy, k, asked)
+        return rescore.Found(*outputs)
 
     def asked(self, queries: Rotated, width: int = 0) -> Asked:
         """Queries as kernels take them, the leading `width` coordinates rotated: by compiled code where they are few."""
-        few = len(queries.queries) <= FEW
         bias = NO_BIAS if queries.bias is None else queries.bias
-        half = self._halved(queries.matrix) if few and queries.matrix.nbytes > CACHED else NO_HALF
-        asked = (np.ascontiguousarray(queries.queries), queries.matrix, half, bias, queries.values, queries.ready)
-        if few:
+        asked = (np.ascontiguousarray(queries.queries), queries.through.panels.view(np.uint16), bias, queries.values, queries.ready)
+        if len(queries.queries) <= FEW:
             rescore.turn(asked, width)
         else:
             queries.upto(width)
         return asked
 
-    def _halved(self, matrix: F32) -> U16:
-        """The bits of a rotation in float16."""
-        known = self._half
-        if known is None or known[0] is not matrix:
-            known = self._half = (matrix, np.ascontiguousarray(matrix.astype(np.float16).view(np.uint16)))
-        return known[1]
-
     def _kernel(self, policy: Policy) -> Prepared:
         """The compiled function for a policy, the rows it reads, and its settings."""
         if isinstance(policy, Taper | Fixed):
             ladder, bands, k = _steps(policy)
-            self._check(ladder)
+            self._check_widths(ladder)
             lengths = np.ascontiguousarray(self._norms(int(ladder[-1])), np.float32)
             if lengths.shape != (self._count,):
                 raise DataError(f"there are {self._count} rows, but lengths of {len(lengths)}")
             return rescore.taper, (*self._table, lengths), (ladder, bands, k), policy.reach
         if isinstance(policy, Router) and fusible(policy):
             head, widths = policy.head, np.array(policy.head.widths, np.int64)
-            self._check(np.array([policy.start, *widths[widths > policy.start]], np.int64))
+            self._check_widths(np.array([policy.start, *widths[widths > policy.start]], np.int64))
             routes = (policy.start, widths, head.knots, np.ascontiguousarray(head.curves, np.float64), float(policy.price))
             return rescore.route, self._table, (routes, tuple(head.trees.tensors().values())), policy.reach
         raise OptionError(f"the policy {policy.name} can't be compiled: use stages.loop.by_stages")
 
-    def _check(self, widths: I64) -> None:
+    def _check_widths(self, widths: I64) -> None:
         if widths[0] < 1 or (np.diff(widths) <= 0).any():
             raise OptionError(f"the policy reads the widths {widths.tolist()}: they must ascend from at least 1")
         if widths[-1] > self._width:

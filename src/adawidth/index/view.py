@@ -22,7 +22,6 @@ from ..errors import OptionError
 from ..filters import Filter, parse
 from ..hits import Hits, Read
 from ..kernels.extend import inner_products
-from ..kernels.rescore import survey
 from ..kernels.topk import top_k
 from ..policies import Policy
 from ..rotation import Rotated
@@ -172,9 +171,8 @@ class View(RowBackend):
             return super().answer(queries, policy, k, shortlist)
         asked = self._rescorer.asked(queries, self._coded_width)
         candidates = self._candidates(queries.values, shortlist, None)
-        count = self._check(candidates)
         found = self._rescorer.answer(queries, candidates, policy, k, asked)
-        read = Read(count, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)
+        read = Read(found.counts, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)
         return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
 
     def search(self, queries: F32, width: int, k: int, own: Rows | None = None) -> Stage:
@@ -259,7 +257,9 @@ class View(RowBackend):
     @cached_property
     def _rescorer(self) -> Rescorer:
         view = proxy(self)  # a reference cycle would keep files open, and SQLite's log in use, until garbage is collected
-        return Rescorer([segment.rows for segment in self.segments], lambda width: view.norms(width), self.documents.tie_rank)
+        unread = [(segment.unread, segment.entry.checked) for segment in self.segments]
+        rows, ties = [segment.rows for segment in self.segments], self.documents.tie_rank
+        return Rescorer(rows, lambda width: view.norms(width), ties, unread, lambda candidates: view._check(candidates))
 
     def _masks(self, allowed: Mask) -> list[Mask | None]:
         """Which rows of each segment may be found; None if all may."""
@@ -351,13 +351,10 @@ class View(RowBackend):
             taken[here] = segment.rows[rows[here] - first, begin:end]
         return taken
 
-    def _check(self, candidates: Rows) -> Rows:
-        """Checks the rows of these candidates that were never read; how many candidates each query has. (Q,)"""
-        counts = np.empty(len(candidates), np.int64)
+    def _check(self, candidates: Rows) -> None:
+        """Checks the rows of these candidates that were never read."""
         for segment, (first, last) in zip(self.segments, pairwise(self.firsts), strict=True):
-            if survey(candidates, first, last, segment.entry.checked, segment.unread, counts):
-                segment.check(candidates[(candidates >= first) & (candidates < last)] - first)
-        return counts
+            segment.check(candidates[(candidates >= first) & (candidates < last)] - first)
 
     def _scan(self) -> Iterator[F32]:
         return (rows.astype(np.float32) for rows in self._stored())

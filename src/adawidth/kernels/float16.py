@@ -8,13 +8,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 SUMS = ("reassoc", "contract", "nsz")  # what a compiler may do to add up in vectors
+ABREAST = 32  # axes whose coordinates lie side by side
+UNROLLED = 2  # coordinates at a time, with sums of their own
 
 
 @intrinsic
 def products(_: Any, row: Any, query: Any, count: Any) -> Any:
     """Of `count` float16 numbers at an address: their inner product with as many float32 numbers at another, and their squared length.
 
-    By sixteens, then eight and four at a time, so that a step of the ladder by a few coordinates is vector code too.
+    By 32 at a time, in sums that need not wait for each other, then by 16, eight and four: a step of the ladder by a few coordinates is
+    vector code too.
     """
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -45,16 +48,23 @@ def products(_: Any, row: Any, query: Any, count: Any) -> Any:
             return builder.fadd(first, second, flags=SUMS)
 
         wide = ir.VectorType(single, 16)
-        sums = [place_of(ir.Constant(wide, [0.0] * 16)) for _ in range(2)]
-        with cgutils.for_range(builder, builder.lshr(count, count.type(4))) as loop:
-            for place, added in zip(sums, terms(16, builder.mul(loop.index, count.type(16))), strict=True):
+        sums, others = ([place_of(ir.Constant(wide, [0.0] * 16)) for _ in range(2)] for _ in range(2))
+
+        def add(places: list[Any], lanes: int, behind: Any) -> None:
+            for place, added in zip(places, terms(lanes, behind), strict=True):
                 builder.store(builder.fadd(builder.load(place), added, flags=SUMS), place)
-        for lanes in (8, 4):
-            sums = [place_of(halved(2 * lanes, builder.load(place))) for place in sums]
+
+        with cgutils.for_range(builder, builder.lshr(count, count.type(5))) as loop:
+            first = builder.mul(loop.index, count.type(32))
+            add(sums, 16, first)
+            add(others, 16, builder.add(first, count.type(16)))
+        for place, other in zip(sums, others, strict=True):
+            builder.store(builder.fadd(builder.load(place), builder.load(other), flags=SUMS), place)
+        for lanes in (16, 8, 4):
+            if lanes < 16:
+                sums = [place_of(halved(2 * lanes, builder.load(place))) for place in sums]
             with builder.if_then(builder.icmp_unsigned("!=", builder.and_(count, count.type(lanes)), count.type(0))):
-                behind = builder.and_(count, count.type(-2 * lanes))
-                for place, added in zip(sums, terms(lanes, behind), strict=True):
-                    builder.store(builder.fadd(builder.load(place), added, flags=SUMS), place)
+                add(sums, lanes, builder.and_(count, count.type(-2 * lanes)))
         products, squares = (builder.load(place) for place in sums)
         two = builder.fadd(part(products, squares, [0, 1, 4, 5]), part(products, squares, [2, 3, 6, 7]), flags=SUMS)  # both go on in one
         both = builder.fadd(part(two, two, [0, 2]), part(two, two, [1, 3]), flags=SUMS)
@@ -71,6 +81,53 @@ def products(_: Any, row: Any, query: Any, count: Any) -> Any:
 
 
 @intrinsic
+def across(_: Any, axes: Any, query: Any, count: Any, out: Any, wanted: Any) -> Any:
+    """The inner products of `count` float32 numbers, at the address `query`, with the first `wanted` of `ABREAST` axes; they go to `out`.
+
+    At the address `axes` are the axes' first coordinates, side by side as float16, then their second ones, and so on: no sum is taken
+    across a vector, and none waits for another.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        axes, query, count, out, wanted = arguments
+        single, lanes = ir.FloatType(), 16
+        kind, parts = ir.VectorType(single, lanes), ABREAST // lanes
+
+        def at(address: Any, offset: Any) -> Any:
+            return builder.inttoptr(builder.add(address, offset), ir.PointerType())
+
+        def add(sums: list[Any], index: Any) -> None:
+            """What one coordinate adds to the products with all axes."""
+            number = builder.load(at(query, builder.mul(index, index.type(4))), typ=single, align=4)
+            number = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+            number = builder.shuffle_vector(number, number, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+            for part, total in enumerate(sums):
+                place = builder.add(builder.mul(index, index.type(2 * ABREAST)), index.type(2 * lanes * part))
+                column = builder.load(at(axes, place), typ=ir.VectorType(ir.HalfType(), lanes), align=2)
+                added = builder.fmul(builder.fpext(column, kind), number, flags=SUMS)
+                builder.store(builder.fadd(builder.load(total), added, flags=SUMS), total)
+
+        sums = [[cgutils.alloca_once_value(builder, ir.Constant(kind, [0.0] * lanes)) for _ in range(parts)] for _ in range(UNROLLED)]  # type: ignore[no-untyped-call]
+        whole = builder.udiv(count, count.type(UNROLLED))
+        with cgutils.for_range(builder, whole) as loop:
+            for turn, totals in enumerate(sums):
+                add(totals, builder.add(builder.mul(loop.index, count.type(UNROLLED)), count.type(turn)))
+        with cgutils.for_range_slice(builder, builder.mul(whole, count.type(UNROLLED)), count, count.type(1), count.type) as (index, _):
+            add(sums[0], index)
+        room = cgutils.alloca_once(builder, ir.ArrayType(kind, parts))  # type: ignore[no-untyped-call]
+        for part in range(parts):
+            total = builder.load(sums[0][part])
+            for others in sums[1:]:
+                total = builder.fadd(total, builder.load(others[part]), flags=SUMS)
+            builder.store(total, builder.gep(room, [ir.IntType(32)(0), ir.IntType(32)(part)]))
+        cgutils.raw_memcpy(builder, at(out, out.type(0)), builder.bitcast(room, ir.PointerType()), wanted, 4)
+        return context.get_dummy_value()
+
+    long = types.int64
+    return types.void(long, long, long, long, long), build
+
+
+@intrinsic
 def fetch(_: Any, address: Any) -> Any:
     """Prefetches the cache line at this address."""
 
@@ -82,6 +139,17 @@ def fetch(_: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), build
+
+
+@intrinsic
+def is_set(_: Any, address: Any) -> Any:
+    """Whether the byte at this address is not zero."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = builder.load(builder.inttoptr(arguments[0], ir.PointerType()), typ=ir.IntType(8))
+        return builder.icmp_unsigned("!=", byte, byte.type(0))
+
+    return types.boolean(types.int64), build
 
 
 LANES = 16  # numbers converted at a time

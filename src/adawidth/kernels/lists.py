@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, F64, I32, I64, U16
-from .float16 import products
+from .float16 import ABREAST, across
 from .lookup import TOGETHER
 from .options import ENTRY, INNER, NONE, ONE, PART
 from .scan import GROUP, ROOM, best_keys, collect, fill, place_of, score_of, turn
@@ -15,10 +15,12 @@ CLOSE = 4  # groups whose centroids a row is compared with
 
 
 @njit(**INNER)
-def _scored(turned: F32, halves: U16, scores: F32) -> None:
-    """A rotated query's inner products with centroids, given as the bits of float16. (m,), (L, m) -> (L,)"""
-    for one in range(len(halves)):
-        scores[one] = products(halves[one].ctypes.data, turned.ctypes.data, len(turned))[0]  # type: ignore[call-arg]
+def _scored(turned: F32, panels: U16, scores: F32) -> None:
+    """A rotated query's inner products with centroids, given as the bits of float16. (m,), (P, m, 32) -> (L,)"""
+    for panel in range(len(panels)):
+        first = panel * ABREAST
+        some = len(scores) - first if len(scores) - first < ABREAST else ABREAST
+        across(panels[panel].ctypes.data, turned.ctypes.data, len(turned), scores[first:].ctypes.data, some)  # type: ignore[call-arg]
 
 
 @njit(**PART)
@@ -56,11 +58,11 @@ def some_lists(lists, matrix, points, queries, most, size, enough, allowed, foun
 
     `size` lists are scanned at a time, up to `most`, until no more than `enough` of the k best come from the last of them. `lists` is
     (packed, counts, starts, rows, centres, scale): the codes in blocks, how many rows a list has, the place of its first, the row in each
-    place, the centroids (L, m), rotated, as the bits of float16, and one over their lengths: lists are near by their direction. `allowed`
-    has a bit for each place, or is empty.
+    place, the centroids, rotated, in panels (P, m, 32) of the bits of float16, and one over their lengths: lists are near by their
+    direction. `allowed` has a bit for each place, or is empty.
     """
-    packed, counts, starts, rows, halves, scale = lists
-    k, scanned, count = found.shape[1], NONE, len(halves)
+    packed, counts, starts, rows, panels, scale = lists
+    k, scanned, count = found.shape[1], NONE, len(scale)
     turned, leasts = np.empty(len(matrix), np.float32), np.empty(len(points), np.float32)
     tables, scores = np.empty((packed.shape[1], 2, 16), np.uint8), np.empty(count, np.float32)
     nearness, some = np.empty(count, np.int64), np.empty((3, size), np.int64)
@@ -68,7 +70,7 @@ def some_lists(lists, matrix, points, queries, most, size, enough, allowed, foun
     group = np.empty((GROUP, TOGETHER), np.uint16), np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
-        _scored(turned, halves, scores)
+        _scored(turned, panels, scores)
         steps = fill(turned, points, leasts, tables)
         lowest = _nearest(scores, scale, nearness)
         n, end, least, high = NONE, NONE, NONE, np.int64(np.iinfo(np.int64).max)

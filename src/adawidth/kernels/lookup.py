@@ -12,7 +12,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 TOGETHER = 64  # rows whose codes lie side by side
-UNROLLED = 2  # bytes of a row at a time
+UNROLLED = 2  # bytes of a row at a time …
+LARGEST = 63  # … whose four numbers in tables are added in a byte: the largest of them
 SHUFFLES = {  # by a CPU's feature: the intrinsic and how many bytes it takes, widest first
     "avx512bw": ("llvm.x86.avx512.pshuf.b.512", 64),
     "avx2": ("llvm.x86.avx2.pshuf.b", 32),
@@ -62,7 +63,7 @@ def summing(together: int) -> Any:
         """Adds up what the codes of these rows look up; which of the sums are `least` or more, a bit each, the first row's lowest.
 
         At the address `codes` is a byte per row for each of `count` bytes of a row, an even number; at `tables` two tables of 16
-        bytes for each, of numbers up to 127, for the low and the high four bits. The sums, below 2¹⁶, go to `out`.
+        bytes for each, of numbers up to 63, for the low and the high four bits. The sums, below 2¹⁶, go to `out`.
         """
 
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -73,8 +74,8 @@ def summing(together: int) -> Any:
             begins = range(0, together, lanes)
             totals = [[cgutils.alloca_once_value(builder, _vector(SHORT, half, 0)) for _ in range(2)] for _ in begins]  # type: ignore[no-untyped-call]
 
-            def add(begin: int, part: list[Any], index: Any) -> None:
-                """One byte of each of so many rows: two lookups. Sums are kept for two rows at a time, and for the second of them alone."""
+            def looked_up(begin: int, index: Any) -> Any:
+                """What one byte of each of so many rows looks up: two numbers, added."""
                 place = builder.add(builder.mul(index, LONG(together)), LONG(begin))
                 both = builder.load(_at(builder, codes, place), typ=kind, align=1)
                 high = builder.bitcast(builder.lshr(builder.bitcast(both, pairs), _vector(SHORT, half, 4)), kind)
@@ -83,15 +84,15 @@ def summing(together: int) -> Any:
                     _looked_up(builder, name, lanes, builder.add(table, LONG(16 * place)), builder.and_(four, _vector(BYTE, lanes, 15)))
                     for place, four in enumerate((both, high))
                 ]
-                two = builder.bitcast(builder.add(*found), pairs)
-                for total, added in zip(part, (two, builder.lshr(two, _vector(SHORT, half, 8))), strict=True):
-                    builder.store(builder.add(builder.load(total), added), total)
+                return builder.add(*found)
 
             with cgutils.for_range(builder, builder.udiv(count, LONG(UNROLLED))) as loop:
-                for turn in range(UNROLLED):
-                    index = builder.add(builder.mul(loop.index, LONG(UNROLLED)), LONG(turn))
-                    for begin, part in zip(begins, totals, strict=True):
-                        add(begin, part, index)
+                for begin, part in zip(begins, totals, strict=True):
+                    first = builder.mul(loop.index, LONG(UNROLLED))
+                    four = builder.add(looked_up(begin, first), looked_up(begin, builder.add(first, LONG(1))))
+                    two = builder.bitcast(four, pairs)  # sums are kept for two rows at a time, and for the second of them alone
+                    for total, added in zip(part, (two, builder.lshr(two, _vector(SHORT, half, 8))), strict=True):
+                        builder.store(builder.add(builder.load(total), added), total)
             bits: Any = LONG(0)
             bound = builder.insert_element(ir.Constant(ir.VectorType(SHORT, lanes), ir.Undefined), builder.trunc(least, SHORT), INT(0))
             bound = builder.shuffle_vector(bound, bound, _vector(INT, lanes, 0))
@@ -119,8 +120,8 @@ sums: Any = summing(TOGETHER)
 def tabled(_: Any, points: Any, query: Any, count: Any, least: Any, steps: Any, out: Any) -> Any:
     """One table: sixteen inner products less the least of them, in so many steps, as bytes.
 
-    At the address `points` are `count` times sixteen float32 coordinates, at `query` as many of the query. What is no number up to 127
-    becomes 0.
+    At the address `points` are `count` times sixteen float32 coordinates, at `query` as many of the query. What is no number up to
+    `LARGEST` becomes 0.
     """
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -139,7 +140,7 @@ def tabled(_: Any, points: Any, query: Any, count: Any, least: Any, steps: Any, 
             builder.store(builder.fadd(builder.load(total), builder.fmul(every(asked), axis)), total)
         above = builder.fmul(builder.fsub(builder.load(total), every(least)), every(steps))
         enough = builder.fcmp_ordered(">=", above, zeros)
-        fits = builder.and_(enough, builder.fcmp_ordered("<", above, _vector(single, 16, 127.5)))
+        fits = builder.and_(enough, builder.fcmp_ordered("<", above, _vector(single, 16, LARGEST + 0.5)))
         found = builder.fptosi(builder.fadd(builder.select(fits, above, zeros), half), ir.VectorType(INT, 16))
         builder.store(builder.trunc(found, ir.VectorType(BYTE, 16)), _at(builder, out, LONG(0)), align=1)
         return context.get_dummy_value()

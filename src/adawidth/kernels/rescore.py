@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ..types import F32, F64, I32, I64, Mask
+from ..types import F32, F64, I32, I64
 from .options import ENTRY, INNER, NONE, PART
 from .ranking import clear, kth, rank, write
 from .rows import TINY, Asked, Table, locate, read, rotate, score, square_of
 from .trees import DEPTH, query_features, walk
 
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
+UNREAD = -2  # instead of the highest row: a candidate lies in a block that must be checked before it is read
 
 
 class Found(NamedTuple):
@@ -28,6 +29,7 @@ class Found(NamedTuple):
     scores: F32  # (Q, k)
     coordinates: I64  # (Q,) read, over all candidates
     widths: F64  # (Q,) per candidate
+    counts: I64  # (Q,) candidates
 
 
 @njit(**INNER)
@@ -64,7 +66,9 @@ def _taper(
     query, last, most = asked.values[q], len(ladder) - 1, len(candidates)
     rows, addresses, leaving = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     room = np.empty((7, most), np.float32)
-    n, highest = locate(table, candidates, rows, addresses)
+    n, highest, sound = locate(table, candidates, rows, addresses)
+    if not sound:
+        return NONE, n, UNREAD + NONE
     sums, squares, wholes, scores, lower, upper, heap = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
     for i in range(n):
         sums[i], squares[i], wholes[i] = ZERO, ZERO, lengths[rows[i]] ** 2
@@ -116,22 +120,23 @@ def _taper(
 
 @njit(**ENTRY)
 def taper(table, asked, candidates, steps, found):  # type: ignore[no-untyped-def]
-    """The taper's answers for queries with candidates (Q, C); the highest row among these.
+    """The taper's answers for queries with candidates (Q, C); the highest row among these, or `UNREAD`.
 
     `table` is (*Table, lengths), `asked` and `found` are those tuples, `steps` is (ladder, bands, k, known).
     """
-    bases, firsts, width, ties, lengths = table
-    rows_of = Table(bases, firsts, width, ties)
-    given, matrix, half, bias, values, ready = asked
-    queries = Asked(given, matrix, half, bias, values, ready)
-    found_rows, found_scores, coordinates, widths = found
+    bases, firsts, width, ties, unread, sizes, lengths = table
+    rows_of = Table(bases, firsts, width, ties, unread, sizes)
+    queries = Asked(*asked)
+    found_rows, found_scores, coordinates, widths, counts = found
     ladder, bands, k, known = steps
     highest = -1
     for q in range(len(candidates)):
         coordinates[q], n, last = _taper(
             rows_of, lengths, queries, q, candidates[q], ladder, bands, k, known, found_rows[q], found_scores[q]
         )
-        widths[q] = coordinates[q] / n if n else 0.0
+        if last == UNREAD:
+            return last
+        widths[q], counts[q] = coordinates[q] / n if n else 0.0, n
         highest = last if last > highest else highest
     return highest
 
@@ -171,7 +176,9 @@ def _route(
     query, most = asked.values[q], len(candidates)
     rows, addresses, order = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     room = np.empty((3, most), np.float32)
-    n, highest = locate(table, candidates, rows, addresses)
+    n, highest, sound = locate(table, candidates, rows, addresses)
+    if not sound:
+        return NONE, n, UNREAD + NONE
     sums, squares, scores = room[0], room[1], room[2]
     for i in range(n):
         sums[i], squares[i], order[i] = ZERO, ZERO, i
@@ -196,15 +203,13 @@ def _route(
 
 @njit(**ENTRY)
 def route(table, asked, candidates, routes, trees, found):  # type: ignore[no-untyped-def]
-    """The router's answers for queries with candidates (Q, C); the highest row among these.
+    """The router's answers for queries with candidates (Q, C); the highest row among these, or `UNREAD`.
 
     `table`, `asked` and `found` are those tuples, `routes` is (start, widths, knots, curves, price), `trees` as in policies.router.
     """
-    bases, firsts, width, ties = table
-    rows_of = Table(bases, firsts, width, ties)
-    given, matrix, half, bias, values, ready = asked
-    queries = Asked(given, matrix, half, bias, values, ready)
-    found_rows, found_scores, coordinates, mean_widths = found
+    rows_of = Table(*table)
+    queries = Asked(*asked)
+    found_rows, found_scores, coordinates, mean_widths, counts = found
     start, widths, knots, curves, price = routes
     feature, threshold, children, value, roots, depths = trees
     highest = -1
@@ -213,7 +218,9 @@ def route(table, asked, candidates, routes, trees, found):  # type: ignore[no-un
             rows_of, queries, q, candidates[q], start, widths, knots, curves, price,
             feature, threshold, children, value, roots, depths, found_rows[q], found_scores[q],
         )  # fmt: skip
-        mean_widths[q] = coordinates[q] / n if n else 0.0
+        if last == UNREAD:
+            return last
+        mean_widths[q], counts[q] = coordinates[q] / n if n else 0.0, n
         highest = last if last > highest else highest
     return highest
 
@@ -221,25 +228,6 @@ def route(table, asked, candidates, routes, trees, found):  # type: ignore[no-un
 @njit(**ENTRY)
 def turn(asked, end):  # type: ignore[no-untyped-def]
     """Rotates queries, given as the tuple `asked`, on to the width `end`."""
-    given, matrix, half, bias, values, ready = asked
-    queries = Asked(given, matrix, half, bias, values, ready)
-    for q in range(len(given)):
+    queries = Asked(*asked)
+    for q in range(len(queries.ready)):
         rotate(queries, q, end)
-
-
-@njit(**ENTRY)
-def survey(candidates: I64, first: int, last: int, size: int, unread: Mask, counts: I64) -> bool:
-    """Counts each query's candidates; whether one is unread.
-
-    Rows `first` to `last` lie in blocks of `size` rows; `unread` says which of these blocks were never read.
-    """
-    found = False
-    for q in range(len(candidates)):
-        n = 0
-        for row in candidates[q]:
-            n += row >= 0
-            block = (row - first) // size
-            if first <= row < last and block < len(unread):
-                found |= unread[block]
-        counts[q] = n
-    return found

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, I64, U16
-from .float16 import SUMS, fetch, products
+from .float16 import ABREAST, SUMS, across, fetch, is_set, products
 from .options import INNER, NONE, PART
 
 TINY = np.float32(1e-24)  # squared lengths are never smaller
@@ -25,50 +25,53 @@ class Table(NamedTuple):
     firsts: I64  # (S + 1,) the rows that segments begin at, and N
     width: int  # coordinates per row
     ties: I64  # (N,) orders rows of equal scores
+    unread: I64  # (S,) addresses of a byte for each block of rows, zero if it was read and checked …
+    sizes: I64  # (S,) … and the blocks' rows; none, if all were
 
 
 class Asked(NamedTuple):
     """Queries, rotated as far as they were needed until now."""
 
     given: F32  # (Q, D) as the encoder gives them
-    matrix: F32  # (D, D) of the rotation or the query map
-    half: U16  # the bits of its float16 copy, which is read instead; or empty
+    panels: U16  # (P, D, 32) the axes of the rotation or the query map, as the bits of float16
     bias: F32  # (D,) or empty
     values: F32  # (Q, D), rotated up to …
     ready: I64  # (Q,) … these widths
 
 
 @njit(**INNER)
-def locate(table: Table, candidates: I64, rows: I64, addresses: I64) -> tuple[int, int]:
-    """The candidates that are rows, as others are padding, and where these begin; how many there are, and the highest candidate."""
-    n, highest = NONE, -1 + NONE
+def locate(table: Table, candidates: I64, rows: I64, addresses: I64) -> tuple[int, int, bool]:
+    """The candidates that are rows, as others are padding, and where these begin; how many, the highest candidate, and if all were read."""
+    n, highest, unread = NONE, -1 + NONE, False
     for row in candidates:
         highest = row if row > highest else highest
         if 0 <= row < table.firsts[-1]:
             segment = NONE
             while row >= table.firsts[segment + 1]:
                 segment += 1
+            inside = row - table.firsts[segment]
             rows[n] = row
-            addresses[n] = table.bases[segment] + (row - table.firsts[segment]) * table.width * 2
+            addresses[n] = table.bases[segment] + inside * table.width * 2
             n += 1
-    return n, highest
+            if len(table.sizes):
+                unread |= is_set(table.unread[segment] + inside // table.sizes[segment])  # type: ignore[call-arg]
+    return n, highest, not unread
 
 
-@njit(fastmath=True, **INNER)
+@njit(**INNER)
 def rotate(asked: Asked, q: int, end: int) -> None:
-    """Rotates a query on to the width `end`."""
-    given, value = asked.given[q], asked.values[q]
-    for j in range(asked.ready[q], end):
-        total = np.float32(0.0)
-        if len(asked.half):
-            total += products(asked.half.ctypes.data + 2 * j * len(given), given.ctypes.data, len(given))[0]  # type: ignore[call-arg]
-        else:
-            axis = asked.matrix[j]
-            for i in range(len(given)):
-                total += axis[i] * given[i]
-        value[j] = total + asked.bias[j] if len(asked.bias) else total
-    if asked.ready[q] < end:
-        asked.ready[q] = end
+    """Rotates a query on to the width `end`, or to the next that ends a panel."""
+    given, value, width = asked.given[q], asked.values[q], asked.values.shape[1]
+    while asked.ready[q] < end:
+        panel = asked.ready[q] // ABREAST
+        first, behind = panel * ABREAST, (panel + 1) * ABREAST
+        behind = behind if behind < width else width
+        axes, out = asked.panels[panel].ctypes.data, value[first:behind].ctypes.data
+        across(axes, given.ctypes.data, len(given), out, behind - first)  # type: ignore[call-arg]
+        if len(asked.bias):
+            for j in range(first, behind):
+                value[j] += asked.bias[j]
+        asked.ready[q] = behind
 
 
 @njit(**PART)

@@ -1,7 +1,7 @@
 """The scan of four-bit codes, compiled by numba and cached on disk: the k best of all rows, or of some lists of them.
 
 Codes lie in blocks of 64 rows: the first byte of each, then the second byte of each. A query becomes tables of what each code is
-worth, in seven bits; a row's score is a sum of lookups. What is among the k best is decided while scanning: a row counts if its score
+worth, in six bits; a row's score is a sum of lookups. What is among the k best is decided while scanning: a row counts if its score
 reaches a bound, which a sample of the blocks gives first and the rows found so far raise.
 """
 
@@ -13,11 +13,10 @@ from numba import njit
 
 from ..types import F32, I64, U8, U64
 from .float16 import fetch
-from .lookup import TOGETHER, lowest, sums, tabled
+from .lookup import LARGEST, TOGETHER, lowest, sums, tabled
 from .options import ENTRY, INNER, NONE, ONE, PART
 from .select import front
 
-LARGEST = 127  # in a table: two of them are added in a byte
 MOST = 65_535  # a sum
 SAMPLED = 48  # one block in so many gives the first bound …
 FEW = 8  # … or more, so that there are so many; a smaller sample tells nothing …

@@ -148,18 +148,19 @@ class Index:
         >>> [answer[0].id for answer in hits]
         [0, 1, 2, 3, 4]
         """
-        full = isinstance(width, str) and width == "full"
-        _check(
-            k=k, policy=policy, budget=budget, quality=quality, width=None if full else width, start=start, shortlist=shortlist,
-            nprobe=nprobe, task=task, where=where, offset=offset, min_score=min_score, threads=threads,
-        )  # fmt: skip
+        if where is not None:
+            _check(where=where)
+        given = (k, policy, budget, quality, width, start, shortlist, nprobe, task, offset, min_score, threads)
+        try:
+            full, k, offset, shortlist, nprobe, threads = _settled(*given)
+        except TypeError:  # what can't be hashed is none of them: say which
+            full, k, offset, shortlist, nprobe, threads = _settled.__wrapped__(*given)
         names, vectors = self._asked_in_words(queries, text, min_score) if hybrid else self._asked(queries, text)
-        k, offset, shortlist, threads = min(int(k), MOST), min(int(offset), MOST), min(int(shortlist), MOST), min(int(threads), MOST)
         mapped = self.model.task(task) if task is not None or self.model.tasks else None
         policies, through = (self.model.policies, self.model.rotation) if mapped is None else (mapped.policies, mapped.query_map)
         view = self.store.view if where is None else self.store.where(where)
         if nprobe is not None:
-            view = view.probing(min(int(nprobe), MOST))
+            view = view.probing(nprobe)
         chosen = _chosen(policies, policy, budget, quality, view.width if full else width, start, k, offset, view.start)
         if offset and k + offset > max(k, shortlist) < view.most(k + offset):
             raise OptionError(
@@ -386,6 +387,21 @@ def _chosen(policies: Policies, policy: str | None, budget: float | None, qualit
     start, k, offset, coded = rest
     chosen = policies.choose(policy, budget=budget, quality=quality, width=width, start=start, k=k, offset=offset, coded=coded)
     return Bounded(chosen.calibration, chosen.z, chosen.k, budget) if budget is not None and isinstance(chosen, Taper) else chosen
+
+
+@lru_cache(maxsize=256, typed=True)
+def _settled(
+    k: Any, policy: Any, budget: Any, quality: Any, width: Any, start: Any, shortlist: Any, nprobe: Any, task: Any, offset: Any,
+    min_score: Any, threads: Any,
+) -> tuple[bool, int, int, int, int | None, int]:  # fmt: skip
+    """Checks the options of a search, once for all searches that have the same: whether the width is "full", and the whole numbers."""
+    full = isinstance(width, str) and width == "full"
+    _check(
+        k=k, policy=policy, budget=budget, quality=quality, width=None if full else width, start=start, shortlist=shortlist,
+        nprobe=nprobe, task=task, offset=offset, min_score=min_score, threads=threads,
+    )  # fmt: skip
+    k, offset, shortlist, threads = (min(int(number), MOST) for number in (k, offset, shortlist, threads))
+    return full, k, offset, shortlist, None if nprobe is None else min(int(nprobe), MOST), threads
 
 
 def _check(**options: Any) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from ...errors import ArtifactError
 from ...kernels import lists, quantise
 from ...kernels.lookup import TOGETHER
+from ...rotation import panels
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
 from .base import Block, Codes, checked, synthetic_queries
 from .centroids import divided
@@ -89,8 +90,8 @@ class Lists(Codes):
         self._rows[np.repeat(starts - before, counts) + np.arange(len(order))] = order
         self._bits = partial(_in_places, self._rows)
         scale = 1 / np.maximum(np.linalg.norm(stored.centres, axis=1), 1e-12)
-        halves = stored.centres.astype(np.float16).view(np.uint16)
-        self._lists = (packed(stored.codes, self._rows), counts, starts, self._rows, halves, scale.astype(np.float32))
+        axes = panels(stored.centres).view(np.uint16)
+        self._lists = (packed(stored.codes, self._rows), counts, starts, self._rows, axes, scale.astype(np.float32))
 
     @classmethod
     def build(cls, block: Block, seed: int, bits: int = 4) -> Self:
