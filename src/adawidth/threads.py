@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,16 @@ def openmp(faiss: Any, count: int) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
+
+
+def pool(count: int) -> ThreadPoolExecutor:
+    """So many threads, for work that waits for no other of theirs. They are kept: a new one takes long to get memory of its own."""
+    return _kept(count, os.getpid())  # a forked child has none of its parent's threads
+
+
+@lru_cache(maxsize=8)
+def _kept(count: int, process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, thread_name_prefix="adawidth")
 
 
 def shared(work: Callable[[slice], object], count: int) -> None:

@@ -16,7 +16,7 @@ from adawidth.errors import ArtifactError, OptionError
 from adawidth.index import IndexFolder, codes
 from adawidth.index.codes import Graph, build
 from adawidth.index.codes import graph as graphs
-from adawidth.index.codes.packed import ALL, bits_of
+from adawidth.index.codes.packed import bits_of
 from adawidth.kernels import links, scan
 from adawidth.kernels.graph import BEGINNINGS, NEIGHBOURS
 from small_index import empty, vectors
@@ -108,7 +108,7 @@ def test_a_walk_is_a_beam_search(seed: int, count: int, held: int, k: int, share
     made = Graph(**plain, neighbours=neighbours, entries=entries, effort=np.array([100]))
     queries = unit(rng.standard_normal((3, M)).astype(np.float32))
     allowed = rng.random(count) < share
-    found, some = made._walk(queries, k, held, ALL), made._walk(queries, k, held, bits_of(allowed))
+    found, some = made._walk(queries, k, held), made._walk(queries, k, held, allowed=bits_of(allowed))
     for query, rows, of_filter in zip(queries, found.tolist(), some.tolist(), strict=True):
         scores = scored(made, query)
         met = walked(scores, neighbours, entries, held)

@@ -16,6 +16,7 @@ from adawidth.errors import DataError, OptionError
 from adawidth.formats.documents import of_vectors
 from adawidth.hits import Hits
 from adawidth.rotation import Rotated
+from adawidth.threads import pool
 
 D, N = 96, 400
 
@@ -222,7 +223,7 @@ def test_threads_share_the_scan_for_a_single_query(storage: Any, tmp_path: Path,
     monkeypatch.setattr("adawidth.index.view.SHARED", 30_000)
     monkeypatch.setattr("adawidth.index.view.cpus", lambda: 3)
     parts = []
-    monkeypatch.setattr("adawidth.index.view.ThreadPoolExecutor", lambda threads: parts.append(threads) or ThreadPoolExecutor(threads))
+    monkeypatch.setattr("adawidth.index.view.pool", lambda threads: parts.append(threads) or pool(threads))
     for query, expected in zip(queries, alone, strict=True):
         found = index.search(query, shortlist=300, threads=10**6)
         assert found.ids == expected.ids

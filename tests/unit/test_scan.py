@@ -15,14 +15,15 @@ from adawidth.index.codes.packed import ALL, bits_of, packed
 from adawidth.kernels import scan, select
 from adawidth.kernels.lists import some_lists
 from adawidth.kernels.lookup import shuffle_of
+from adawidth.rotation import panels
 
 EVERY = {"avx512": "+ssse3,+avx2,+avx512f,+avx512bw", "avx2": "+ssse3,+avx2", "ssse3": "+ssse3", "none": "-ssse3"}
 
 
 # what only compiled code calls
 @njit
-def best(packed, counts, starts, shifts, allowed, tables, found):  # type: ignore[no-untyped-def]
-    return scan.best(packed, counts, starts, shifts, allowed, tables, found)
+def best(packed, counts, starts, shifts, allowed, tables, sure, reach, found):  # type: ignore[no-untyped-def]
+    return scan.best(packed, counts, starts, shifts, allowed, tables, sure, reach, found)
 
 
 @njit
@@ -42,14 +43,14 @@ def summed(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
 
 
 def drawn(seed: int, rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Codes, and tables of numbers up to 127."""
+    """Codes, and tables of numbers up to 63."""
     rng = np.random.default_rng(seed)
-    return rng.integers(0, 256, (rows, width), np.uint8), rng.integers(0, 128, (width, 2, 16), np.uint8)
+    return rng.integers(0, 256, (rows, width), np.uint8), rng.integers(0, 64, (width, 2, 16), np.uint8)
 
 
-def found(codes: np.ndarray, tables: np.ndarray, k: int, allowed: np.ndarray = ALL) -> np.ndarray:
+def found(codes: np.ndarray, tables: np.ndarray, k: int, allowed: np.ndarray = ALL, sure: int = 1, reach: int = scan.MOST) -> np.ndarray:
     out, one = np.empty(k, np.int64), np.zeros(1, np.int64)
-    best(packed(codes), np.array([len(codes)]), one, one, allowed, tables, out)
+    best(packed(codes), np.array([len(codes)]), one, one, allowed, tables, sure, reach, out)
     return out
 
 
@@ -76,6 +77,19 @@ def test_the_best_rows_are_found(seed: int, rows: int, width: int, k: int) -> No
     held = min(k, rows)
     assert sorted(rows_found[:held].tolist()) == best_of(summed(codes, tables), held)
     assert (rows_found[held:] == -1).all()
+
+
+@given(st.integers(0, 99), st.integers(1, 300), st.integers(1, 320), st.integers(1, 400), st.integers(0, 300))
+@settings(max_examples=50, deadline=None)
+def test_rows_too_far_below_the_best_are_left_out(seed: int, rows: int, k: int, sure: int, reach: int) -> None:
+    """Not those that score as much as the bound itself."""
+    codes, tables = drawn(seed, rows, 8)
+    scores = summed(codes, tables)
+    best = np.array(best_of(scores, min(k, rows)))
+    held = best if sure >= len(best) else best[scores[best] >= np.sort(scores[best])[-sure] - reach]
+    rows_found = found(codes, tables, k, ALL, sure, reach)
+    assert sorted(rows_found[: len(held)].tolist()) == sorted(held.tolist())
+    assert (rows_found[len(held) :] == -1).all()
 
 
 @pytest.mark.parametrize("k", [1, 10, 100, 3_000])
@@ -129,8 +143,8 @@ def test_lists_are_scanned_until_they_change_the_best_no_more(seed: int, count: 
     """Against the same rule in NumPy, over tables of whole multiples of a unit, and lists of unequal lengths, whose scores are higher
     by that of their centroid."""
     rng, width, lists, most, unit = np.random.default_rng(seed), 4, 7, 5, 2.0**-10
-    codes, whole = rng.integers(0, 256, (count, width), np.uint8), np.sort(rng.integers(0, 128, (width, 2, 16), np.uint8))
-    whole[:, :, 0], whole[0, 0, 15] = 0, 127  # they begin at 0 and end at what a table can hold: nothing is rounded
+    codes, whole = rng.integers(0, 256, (count, width), np.uint8), np.sort(rng.integers(0, 64, (width, 2, 16), np.uint8))
+    whole[:, :, 0], whole[0, 0, 15] = 0, 63  # they begin at 0 and end at what a table can hold: nothing is rounded
     list_of = np.minimum(rng.geometric(0.4, count) - 1, lists - 1)
     counts = np.bincount(list_of, minlength=lists)
     starts, length = laid_out(counts)
@@ -141,10 +155,10 @@ def test_lists_are_scanned_until_they_change_the_best_no_more(seed: int, count: 
     centres[:, 0] = near * unit
     allowed = rng.random(count) < part
     mask, out = bits_of(allowed[rows] & (rows >= 0)), np.empty((1, k), np.int64)
-    stored = (packed(codes, rows), counts, starts, rows, centres.astype(np.float16).view(np.uint16), np.ones(lists, np.float32))
+    stored = (packed(codes, rows), counts, starts, rows, panels(centres), np.ones(lists, np.float32))
     points, ones = (whole.reshape(2 * width, 1, 16) * unit).astype(np.float32), np.ones((1, 2 * width), np.float32)
     bits = ALL if part == 1 else mask
-    scanned = some_lists(stored, np.eye(2 * width, dtype=np.float32), points, ones, most, size, enough, bits, out)
+    scanned = some_lists(stored, np.eye(2 * width, dtype=np.float32), points, ones, most, size, enough, bits, 1, np.inf, out)
 
     place = np.empty(count, np.int64)
     place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
@@ -166,7 +180,7 @@ def test_lists_are_shifted(begin: int) -> None:
     codes, tables = drawn(4, 300, 8)
     out, starts, shifts = np.empty(50, np.int64), np.array([begin, begin + 112]), np.array([300, 0])
     places = np.concatenate([np.full(begin, -1), np.arange(300)])
-    best(packed(codes[places]), np.array([100, 128]), starts, shifts, ALL, tables, out)
+    best(packed(codes[places]), np.array([100, 128]), starts, shifts, ALL, tables, 1, scan.MOST, out)
     scores = summed(codes, tables)
     scores[:100] += 300
     scores[100:112], scores[240:] = -1, -1
@@ -197,7 +211,7 @@ def test_many_lists_leave_few_gaps() -> None:
 def test_tables_of_unsound_numbers_are_harmless(numbers: float) -> None:
     tables, leasts = np.empty((2, 2, 16), np.uint8), np.empty(4, np.float32)
     filled(np.ones(4, np.float32), np.full((4, 1, 16), numbers, np.float32), leasts, tables)
-    assert tables.max() <= 127
+    assert tables.max() <= 63
 
 
 def test_sums_of_the_widest_rows_do_not_overflow() -> None:

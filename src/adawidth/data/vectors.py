@@ -177,7 +177,7 @@ def as_queries(values: Any, width: int) -> F32:
         row = array[0]
         length = math.sqrt(row.dot(row))
         if SHORTEST <= length < math.inf:
-            return np.divide(array, length, order="C", dtype=SINGLE)
+            return np.asarray(np.divide(array, np.float32(length), order="C"))
     norms = np.sqrt(np.einsum("nd,nd->n", array, array))
     if len(array) and not (norms.min() >= SHORTEST and norms.max() < np.inf):  # NaN is neither
         bad, what = _faulty(array, norms)

@@ -79,8 +79,8 @@ class Rescorer:
         if count > FEW:
             queries.upto(reach)
         asked = asked or self.asked(queries)
-        rows, scores, (coordinates, counts) = np.empty((count, k), np.int64), np.empty((count, k), np.float32), np.empty((2, count), np.int64)
-        outputs = (rows, scores, coordinates, np.empty(count), counts)
+        coordinates, counts = np.empty((2, count), np.int64)
+        outputs = (np.empty((count, k), np.int64), np.empty((count, k), np.float32), coordinates, np.empty(count), counts)
         candidates = np.ascontiguousarray(candidates, np.int64)
         if kernel is rescore.taper:
             known = ONE if queries.bias is None and reach == queries.values.shape[1] else UNKNOWN  # a rotation preserves norms
@@ -97,7 +97,7 @@ class Rescorer:
     def asked(self, queries: Rotated, width: int = 0) -> Asked:
         """Queries as kernels take them, the leading `width` coordinates rotated: by compiled code where they are few."""
         bias = NO_BIAS if queries.bias is None else queries.bias
-        asked = (np.ascontiguousarray(queries.queries), queries.through.panels.view(np.uint16), bias, queries.values, queries.ready)
+        asked = (np.ascontiguousarray(queries.queries), queries.through.panels, bias, queries.values, queries.ready)
         if len(queries.queries) <= FEW:
             rescore.turn(asked, width)
         else:

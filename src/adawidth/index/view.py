@@ -6,13 +6,13 @@ one after the other. Removed documents keep their rows, and are never found.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import proxy
 
 import numpy as np
@@ -24,11 +24,13 @@ from ..hits import Hits, Read
 from ..kernels.extend import inner_products
 from ..kernels.topk import top_k
 from ..policies import Policy
+from ..policies.taper import Taper
 from ..rotation import Rotated
 from ..stages import Backend, RowBackend, Stage
 from ..stages.words import Lexicon
-from ..threads import cpus
+from ..threads import cpus, pool
 from ..types import F16, F32, I64, Mask, Rows, Widths
+from .candidates import Part, best_of, continued, without
 from .columns import Columns
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
@@ -44,18 +46,10 @@ MORE = 16  # candidates beyond those wanted: codes and rows are rounded differen
 FILTERED = 2  # times the candidates wanted, with a filter: codes made for all documents tell fewer of those that lie together apart
 SHARED = 320_000_000  # bytes of codes from which on threads share a scan: fewer are scanned before a second thread has done its part
 FILTERS = 32  # answers to filters that are kept
+EVERY = (1, math.inf)  # for codes: leave out nothing
 PROBED = 64  # nprobes whose codes are kept
 Key = TypeVar("Key")
 Made = TypeVar("Made")
-
-
-class Part(NamedTuple):
-    """Some of the documents, as one thread searches them."""
-
-    codes: Codes
-    first: int  # row
-    held: int  # documents that may be found
-    allowed: Mask | None
 
 
 class View(RowBackend):
@@ -75,6 +69,7 @@ class View(RowBackend):
         self.alive = np.concatenate([np.empty(0, np.bool_), *(segment.without(manifest.removed) for segment in segments)])
         self.documents_by_row = StoredDocuments(manifest, self.segments, self.firsts)
         self.checked = 0  # documents with numbers below this have been read and are intact
+        self._gaps = [segment.gap for segment in segments]
         self._allowed = self._masks(self.alive)
         self._count = int(self.alive.sum())
         self._filters: OrderedDict[Filter, tuple[list[Mask | None], int]] = OrderedDict()  # least recently used first
@@ -170,8 +165,12 @@ class View(RowBackend):
         if not fusible(policy) or not self.segments:
             return super().answer(queries, policy, k, shortlist)
         asked = self._rescorer.asked(queries, self._coded_width)
-        candidates = self._candidates(queries.values, shortlist, None)
+        best = policy.k if type(policy) is Taper and math.isfinite(policy.z) else None  # a budget is of the whole shortlist
+        candidates = self._candidates(queries.values, shortlist, None, best)
         found = self._rescorer.answer(queries, candidates, policy, k, asked)
+        if best is not None and k > best:
+            rest = without(self._candidates(queries.values, shortlist, None), candidates)
+            found = continued(found, self._rescorer.answer(queries, rest, policy, k, asked))
         read = Read(found.counts, found.coordinates, self._scan_bytes + 2 * found.coordinates, queries.ready)
         return Hits(found.rows, found.scores, found.widths, self.documents_by_row, read)
 
@@ -274,39 +273,39 @@ class View(RowBackend):
         found = self._splits.get(key)
         if found is None:
             parts = []
-            for (codes, _, _), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
+            for (codes, _, _), gap, first, allowed in zip(self._codes, self._gaps, self.firsts, self._allowed, strict=False):
                 for begin, part in codes.parts(threads if codes.scan_bytes >= SHARED / threads else 1):
                     mask = None if allowed is None else allowed[begin : begin + len(part)]
-                    parts.append(Part(part, first + begin, len(part) if mask is None else int(mask.sum()), mask))
+                    parts.append(Part(part, first + begin, len(part) if mask is None else int(mask.sum()), mask, gap))
             found = tuple(parts)
             _keep(self._splits, key, found)
         return found
 
-    def _candidates_side_by_side(self, queries: F32, k: int) -> Rows:
+    def _candidates_side_by_side(self, queries: F32, k: int, best: int | None) -> Rows:
         """The same, by several threads."""
 
         def found(part: Part) -> tuple[Rows, F32]:
             wanted = np.ascontiguousarray(queries[:, : part.codes.width])
-            rows = part.codes.search(wanted, min(k, part.held), part.allowed)
+            rows = part.codes.search(wanted, min(k, part.held), part.allowed, EVERY if best is None else (best, part.gap))
             return np.where(rows >= 0, rows + part.first, -1), part.codes.scores(wanted, rows)
 
-        with ThreadPoolExecutor(len(self._parts)) as pool:
-            rows, scores = zip(*pool.map(found, self._parts), strict=True)
-        return _best(np.concatenate(rows, axis=1), np.concatenate(scores, axis=1), k)
+        rows, scores = zip(*pool(len(self._parts)).map(found, self._parts), strict=True)
+        return best_of(np.concatenate(rows, axis=1), np.concatenate(scores, axis=1), k)
 
-    def _candidates(self, queries: F32, k: int, own: Rows | None) -> Rows:
-        """The k best documents by the codes, in any order, -1 where there are fewer. (Q, C)"""
+    def _candidates(self, queries: F32, k: int, own: Rows | None, best: int | None = None) -> Rows:
+        """The k best documents by the codes, in any order, -1 where there are fewer; `best` leaves out those that can hardly be among so
+        many best. (Q, C)"""
         if self._parts and own is None:
-            return self._candidates_side_by_side(queries, k)
+            return self._candidates_side_by_side(queries, k, best)
         found, scores, several = [], [], len(self._codes) > 1 and sum(min(k, count) for _, _, count in self._codes) > k
-        for (codes, width, count), first, allowed in zip(self._codes, self.firsts, self._allowed, strict=False):
-            rows = codes.search(queries[:, :width], min(k, count), allowed)
+        for (codes, width, count), gap, first, allowed in zip(self._codes, self._gaps, self.firsts, self._allowed, strict=False):
+            rows = codes.search(queries[:, :width], min(k, count), allowed, EVERY if best is None else (best, gap))
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
             if several:
                 scores.append(codes.scores(queries[:, :width], rows))
         candidates = found[0] if len(found) == 1 else np.concatenate([np.empty((len(queries), 0), np.int64), *found], axis=1)
         if several:
-            candidates = _best(candidates, np.concatenate(scores, axis=1), k)
+            candidates = best_of(candidates, np.concatenate(scores, axis=1), k)
         if own is not None:
             candidates[candidates == own[:, None]] = -1
         return candidates
@@ -379,11 +378,6 @@ def _keep(kept: dict[Key, Made], key: Key, made: Made) -> None:
     if len(kept) >= PROBED:
         kept.clear()
     kept[key] = made
-
-
-def _best(candidates: Rows, scores: F32, k: int) -> Rows:
-    """The k best candidates of each query. (Q, C), (Q, C) -> (Q, k)"""
-    return np.take_along_axis(candidates, top_k(scores, np.arange(candidates.shape[1]), k), axis=1)
 
 
 def shared(view: Backend, threads: int) -> Backend:

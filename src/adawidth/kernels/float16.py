@@ -80,51 +80,62 @@ def products(_: Any, row: Any, query: Any, count: Any) -> Any:
     return pair(types.int64, types.int64, types.int64), build
 
 
-@intrinsic
-def across(_: Any, axes: Any, query: Any, count: Any, out: Any, wanted: Any) -> Any:
-    """The inner products of `count` float32 numbers, at the address `query`, with the first `wanted` of `ABREAST` axes; they go to `out`.
+def multiplying(element: Any, size: int) -> Any:
+    """What multiplies a query by axes of numbers of this LLVM type, of so many bytes."""
 
-    At the address `axes` are the axes' first coordinates, side by side as float16, then their second ones, and so on: no sum is taken
-    across a vector, and none waits for another.
-    """
+    @intrinsic
+    def across(_: Any, axes: Any, query: Any, count: Any, out: Any, wanted: Any) -> Any:
+        """The inner products of `count` float32 numbers, at the address `query`, with the first `wanted` of `ABREAST` axes.
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        axes, query, count, out, wanted = arguments
-        single, lanes = ir.FloatType(), 16
-        kind, parts = ir.VectorType(single, lanes), ABREAST // lanes
+        They go to the address `out`. At the address `axes` are the axes' first coordinates, side by side, then their second ones, and so
+        on: no sum is taken across a vector, and none waits for another.
+        """
 
-        def at(address: Any, offset: Any) -> Any:
-            return builder.inttoptr(builder.add(address, offset), ir.PointerType())
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            axes, query, count, out, wanted = arguments
+            single, lanes = ir.FloatType(), 16
+            kind, parts = ir.VectorType(single, lanes), ABREAST // lanes
 
-        def add(sums: list[Any], index: Any) -> None:
-            """What one coordinate adds to the products with all axes."""
-            number = builder.load(at(query, builder.mul(index, index.type(4))), typ=single, align=4)
-            number = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
-            number = builder.shuffle_vector(number, number, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
-            for part, total in enumerate(sums):
-                place = builder.add(builder.mul(index, index.type(2 * ABREAST)), index.type(2 * lanes * part))
-                column = builder.load(at(axes, place), typ=ir.VectorType(ir.HalfType(), lanes), align=2)
-                added = builder.fmul(builder.fpext(column, kind), number, flags=SUMS)
-                builder.store(builder.fadd(builder.load(total), added, flags=SUMS), total)
+            def at(address: Any, offset: Any) -> Any:
+                return builder.inttoptr(builder.add(address, offset), ir.PointerType())
 
-        sums = [[cgutils.alloca_once_value(builder, ir.Constant(kind, [0.0] * lanes)) for _ in range(parts)] for _ in range(UNROLLED)]  # type: ignore[no-untyped-call]
-        whole = builder.udiv(count, count.type(UNROLLED))
-        with cgutils.for_range(builder, whole) as loop:
-            for turn, totals in enumerate(sums):
-                add(totals, builder.add(builder.mul(loop.index, count.type(UNROLLED)), count.type(turn)))
-        with cgutils.for_range_slice(builder, builder.mul(whole, count.type(UNROLLED)), count, count.type(1), count.type) as (index, _):
-            add(sums[0], index)
-        room = cgutils.alloca_once(builder, ir.ArrayType(kind, parts))  # type: ignore[no-untyped-call]
-        for part in range(parts):
-            total = builder.load(sums[0][part])
-            for others in sums[1:]:
-                total = builder.fadd(total, builder.load(others[part]), flags=SUMS)
-            builder.store(total, builder.gep(room, [ir.IntType(32)(0), ir.IntType(32)(part)]))
-        cgutils.raw_memcpy(builder, at(out, out.type(0)), builder.bitcast(room, ir.PointerType()), wanted, 4)
-        return context.get_dummy_value()
+            def add(sums: list[Any], index: Any) -> None:
+                """What one coordinate adds to the products with all axes."""
+                number = builder.load(at(query, builder.mul(index, index.type(4))), typ=single, align=4)
+                number = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+                number = builder.shuffle_vector(number, number, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+                for part, total in enumerate(sums):
+                    place = builder.add(builder.mul(index, index.type(size * ABREAST)), index.type(size * lanes * part))
+                    column = builder.load(at(axes, place), typ=ir.VectorType(element, lanes), align=size)
+                    column = column if element == single else builder.fpext(column, kind)
+                    added = builder.fmul(column, number, flags=SUMS)
+                    builder.store(builder.fadd(builder.load(total), added, flags=SUMS), total)
 
-    long = types.int64
-    return types.void(long, long, long, long, long), build
+            zeros = ir.Constant(kind, [0.0] * lanes)
+            sums = [[cgutils.alloca_once_value(builder, zeros) for _ in range(parts)] for _ in range(UNROLLED)]  # type: ignore[no-untyped-call]
+            whole = builder.udiv(count, count.type(UNROLLED))
+            with cgutils.for_range(builder, whole) as loop:
+                for turn, totals in enumerate(sums):
+                    add(totals, builder.add(builder.mul(loop.index, count.type(UNROLLED)), count.type(turn)))
+            with cgutils.for_range_slice(builder, builder.mul(whole, count.type(UNROLLED)), count, count.type(1), count.type) as (index, _):
+                add(sums[0], index)
+            room = cgutils.alloca_once(builder, ir.ArrayType(kind, parts))  # type: ignore[no-untyped-call]
+            for part in range(parts):
+                total = builder.load(sums[0][part])
+                for others in sums[1:]:
+                    total = builder.fadd(total, builder.load(others[part]), flags=SUMS)
+                builder.store(total, builder.gep(room, [ir.IntType(32)(0), ir.IntType(32)(part)]))
+            cgutils.raw_memcpy(builder, at(out, out.type(0)), builder.bitcast(room, ir.PointerType()), wanted, 4)  # type: ignore[no-untyped-call]
+            return context.get_dummy_value()
+
+        long = types.int64
+        return types.void(long, long, long, long, long), build
+
+    return across
+
+
+across_halves: Any = multiplying(ir.HalfType(), 2)
+across_singles: Any = multiplying(ir.FloatType(), 4)
 
 
 @intrinsic

@@ -14,7 +14,7 @@ from ..types import I32, I64, U8, U64
 from .float16 import fetch
 from .lookup import TOGETHER, lowest, summing, sums
 from .options import ENTRY, INNER, NONE, ONE
-from .scan import ROOM, fill, turn
+from .scan import ROOM, fill, steps_of, thinned, turn
 from .select import front
 
 NEIGHBOURS = 32  # of a row
@@ -108,8 +108,10 @@ def _among(allowed: U64, keys: I64, begin: int, end: int) -> int:
 
 
 @njit(**ENTRY)
-def walk(graph, matrix, points, queries, held, allowed, found):  # type: ignore[no-untyped-def]
+def walk(graph, matrix, points, queries, held, allowed, sure, gap, found):  # type: ignore[no-untyped-def]
     """The best rows that a walk for each query meets, in any order, -1 behind them. (Q, m) -> (Q, k)
+
+    Of these rows, those that score no `gap` less, as cosines, than the `sure`-th best.
 
     `graph` is (blocks, entries, packed): of each row the codes of its neighbours, side by side, and who they are, N behind the last
     (N, 8 bytes + 32), rows to begin at (E,), and their codes as a scan reads them. `held` is the length of the beam; `allowed` has a bit
@@ -125,7 +127,7 @@ def walk(graph, matrix, points, queries, held, allowed, found):  # type: ignore[
     begun = np.empty(BEGINNINGS, np.int32)
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
-        fill(turned, points, leasts, tables)
+        steps = fill(turned, points, leasts, tables)
         met[:] = 0
         met[-1] |= BIT << np.uint64(len(blocks) & 63)
         size, n = _begin(entries, packed, tables, scores, beam), NONE
@@ -160,6 +162,7 @@ def walk(graph, matrix, points, queries, held, allowed, found):  # type: ignore[
         if n > k:
             front(keys, n, k)
             n = k
+        n = thinned(keys, n, sure, steps_of(gap, turned, steps))
         for i in range(n):
             found[q, i] = -keys[i] & 0xFFFFFFFF
         found[q, n:] = -1

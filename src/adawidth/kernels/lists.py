@@ -4,10 +4,10 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, F64, I32, I64, U16
-from .float16 import ABREAST, across
+from .float16 import ABREAST, across_halves
 from .lookup import TOGETHER
 from .options import ENTRY, INNER, NONE, ONE, PART
-from .scan import GROUP, ROOM, best_keys, collect, fill, place_of, score_of, turn
+from .scan import GROUP, ROOM, best_keys, collect, fill, place_of, score_of, steps_of, thinned, turn
 from .select import front, kth_largest
 
 FINE = 2.0**24  # steps that a centroid's score is told apart by
@@ -20,7 +20,7 @@ def _scored(turned: F32, panels: U16, scores: F32) -> None:
     for panel in range(len(panels)):
         first = panel * ABREAST
         some = len(scores) - first if len(scores) - first < ABREAST else ABREAST
-        across(panels[panel].ctypes.data, turned.ctypes.data, len(turned), scores[first:].ctypes.data, some)  # type: ignore[call-arg]
+        across_halves(panels[panel].ctypes.data, turned.ctypes.data, len(turned), scores[first:].ctypes.data, some)
 
 
 @njit(**PART)
@@ -53,8 +53,10 @@ def _came(n: int, least: int, former: I64, before: int) -> int:
 
 
 @njit(**ENTRY)
-def some_lists(lists, matrix, points, queries, most, size, enough, allowed, found):  # type: ignore[no-untyped-def]
+def some_lists(lists, matrix, points, queries, most, size, enough, allowed, sure, gap, found):  # type: ignore[no-untyped-def]
     """The k best rows of every query in its nearest lists, in any order, -1 behind them; how many lists were scanned. (Q, m) -> (Q, k)
+
+    Of these rows, those that score no `gap` less, as cosines, than the `sure`-th best.
 
     `size` lists are scanned at a time, up to `most`, until no more than `enough` of the k best come from the last of them. `lists` is
     (packed, counts, starts, rows, centres, scale): the codes in blocks, how many rows a list has, the place of its first, the row in each
@@ -94,6 +96,7 @@ def some_lists(lists, matrix, points, queries, most, size, enough, allowed, foun
                     break
                 least = score_of(last)
         scanned += end
+        n = thinned(keys, n if n < k else k, sure, steps_of(gap, turned, steps))
         for i in range(k):
             found[q, i] = rows[place_of(keys[i])] if i < n else -1
     return scanned

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from ..types import F32, I64, U16
-from .float16 import ABREAST, SUMS, across, fetch, is_set, products
+from .float16 import ABREAST, SUMS, across_halves, across_singles, fetch, is_set, products
 from .options import INNER, NONE, PART
 
 TINY = np.float32(1e-24)  # squared lengths are never smaller
@@ -33,7 +33,7 @@ class Asked(NamedTuple):
     """Queries, rotated as far as they were needed until now."""
 
     given: F32  # (Q, D) as the encoder gives them
-    panels: U16  # (P, D, 32) the axes of the rotation or the query map, as the bits of float16
+    panels: U16  # (P, D, 32 or 64) the axes of the rotation or the query map, as the bits of float16 or float32
     bias: F32  # (D,) or empty
     values: F32  # (Q, D), rotated up to …
     ready: I64  # (Q,) … these widths
@@ -67,7 +67,10 @@ def rotate(asked: Asked, q: int, end: int) -> None:
         first, behind = panel * ABREAST, (panel + 1) * ABREAST
         behind = behind if behind < width else width
         axes, out = asked.panels[panel].ctypes.data, value[first:behind].ctypes.data
-        across(axes, given.ctypes.data, len(given), out, behind - first)  # type: ignore[call-arg]
+        if asked.panels.shape[2] == ABREAST:
+            across_halves(axes, given.ctypes.data, len(given), out, behind - first)
+        else:
+            across_singles(axes, given.ctypes.data, len(given), out, behind - first)
         if len(asked.bias):
             for j in range(first, behind):
                 value[j] += asked.bias[j]

@@ -15,7 +15,7 @@ from ..types import F32, I64, U8, U64
 from .float16 import fetch
 from .lookup import LARGEST, TOGETHER, lowest, sums, tabled
 from .options import ENTRY, INNER, NONE, ONE, PART
-from .select import front
+from .select import front, kth_largest
 
 MOST = 65_535  # a sum
 SAMPLED = 48  # one block in so many gives the first bound …
@@ -173,8 +173,32 @@ def best_keys(packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, t
         least = NONE  # the sample was misleading
 
 
+@njit(**INNER)
+def steps_of(gap: float, query: F32, steps: np.float32) -> int:
+    """A difference of cosines with a query in the steps of its tables, of which 1 has so many."""
+    square = np.float32(0.0)
+    for i in range(len(query)):
+        square += query[i] * query[i]
+    reach = gap * math.sqrt(square) * steps
+    return int(reach) if reach < MOST else MOST
+
+
+@njit(**INNER)
+def thinned(keys: I64, n: int, sure: int, reach: int) -> int:
+    """Keeps those of the first n keys whose scores come within `reach` of the `sure`-th best; how many they are."""
+    if n <= sure or reach >= MOST:
+        return n
+    bound, count = score_of(kth_largest(keys, n, sure)) - reach, NONE
+    for i in range(n):
+        keys[count] = keys[i]
+        count += score_of(keys[i]) >= bound
+    return count
+
+
 @njit(**PART)
-def best(packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables: U8, found: I64) -> None:
+def best(
+    packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables: U8, sure: int, reach: int, found: I64
+) -> None:  # fmt: skip
     """The places of the best rows of these lists, in any order, -1 where there are fewer. Into (k,)"""
     k, keys = len(found), np.empty(2 * len(found) + ROOM, np.int64)
     group = np.empty((GROUP, TOGETHER), np.uint16), np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
@@ -182,18 +206,20 @@ def best(packed: U8, counts: I64, starts: I64, shifts: I64, allowed: U64, tables
     if n > k:
         front(keys, n, k)
         n = k
+    n = thinned(keys, n, sure, reach)
     for i in range(k):
         found[i] = place_of(keys[i]) if i < n else -1
 
 
 @njit(**ENTRY)
-def all_rows(packed: U8, count: int, matrix: F32, points: F32, queries: F32, allowed: U64, found: I64) -> None:
-    """The k best of `count` rows for every query, in any order. (Q, m) -> (Q, k)"""
+def all_rows(packed: U8, count: int, matrix: F32, points: F32, queries: F32, allowed: U64, sure: int, gap: float, found: I64) -> None:
+    """The k best of `count` rows for every query, in any order: those that score no `gap` less, as cosines, than the `sure`-th best.
+    (Q, m) -> (Q, k)"""
     counts, none = np.empty(1, np.int64), np.empty(1, np.int64)
     counts[0], none[0] = count, 0
     turned, leasts = np.empty(len(matrix), np.float32), np.empty(len(points), np.float32)
     tables = np.empty((packed.shape[1], 2, 16), np.uint8)
     for q in range(len(queries)):
         turn(queries[q], matrix, turned)
-        fill(turned, points, leasts, tables)
-        best(packed, counts, none, none, allowed, tables, found[q])
+        steps = fill(turned, points, leasts, tables)
+        best(packed, counts, none, none, allowed, tables, sure, steps_of(gap, turned, steps), found[q])

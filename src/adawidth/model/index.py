@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +22,7 @@ from ..rotation import Rotated
 from ..stages import Store, Written
 from ..stages.loop import BATCH, SHORTLIST, joined
 from ..stages.words import fused
+from ..threads import pool
 from ..types import F32, Id, Rows, StrPath
 from .drift import calibrated, warn_if_grown
 from .texts import given
@@ -40,6 +40,7 @@ OPTIONS: dict[str, tuple[Any, float | None, str]] = {  # of a search: their type
     **dict.fromkeys(("policy", "task"), ((str,), None, "a name")),
     "where": ((str, Mapping), None, "a filter: give text or a dictionary"),
 }
+FEWEST = 64  # queries in a part of a batch, from which on every thread has two parts
 NEEDED = ("k", "shortlist", "threads", "offset")
 MOST = 2**31 - 1  # documents or threads; what is larger asks for all there are
 
@@ -172,18 +173,20 @@ class Index:
             return _nothing((len(vectors), wanted), names)
         if hybrid:
             wanted = self.store.view.most(max(k, shortlist))
+        whole = view
         if len(vectors) < threads:
             from ..index.view import shared
 
             view = shared(view, threads)
         rotated = Rotated(vectors, through)
-        size = min(BATCH, -(-len(vectors) // threads))
+        size = BATCH if view is not whole else min(BATCH, -(-len(vectors) // threads))  # threads share either each query or all of them
+        if size >= 2 * FEWEST and threads > 1:
+            size = -(-size // 2)  # a thread that is held up leaves its second part to others
         if len(vectors) <= size:
             hits = view.answer(rotated, chosen, wanted, shortlist)
         else:
             parts = [rotated[begin : begin + size] for begin in range(0, len(vectors), size)]
-            with ThreadPoolExecutor(threads) as pool:
-                hits = joined(list(pool.map(lambda part: view.answer(part, chosen, wanted, shortlist), parts)))
+            hits = joined(list(pool(threads).map(lambda part: view.answer(part, chosen, wanted, shortlist), parts)))
         if hybrid:
             hits = _fused(hits, self.store.lexical(view, [str(name) for name in names or ()], wanted), self.store.view.most(k + offset))
         if names is not None:

@@ -19,9 +19,10 @@ from .fourbit import FourBit
 from .ivf import Lists
 
 # isort: split
+from .gap import measured_gap
 from .graph import Graph, held_by_graph
 
-__all__ = ["Codes", "Flat", "FourBit", "Graph", "Int8", "Lists", "Prefixes", "build", "chosen"]
+__all__ = ["Codes", "Flat", "FourBit", "Graph", "Int8", "Lists", "Prefixes", "build", "chosen", "measured_gap"]
 
 SMALL = 20_000  # documents up to which `auto` stays exact
 WALKED = 100_000  # documents from which `auto` takes a graph, if it is told of enough memory

@@ -49,6 +49,8 @@ class Prefixes:
         return np.asarray(self[:], dtype)
 
 
+Near = tuple[int, float]  # leaves out rows that score less than the so-manieth best by more than this, as cosines
+ANY: Near = (1, math.inf)
 Block = F32 | Prefixes  # (N, m), rows of unit length
 
 LIKE = 0.7  # cosine of a synthetic query with the row it is made of: about as hard to answer as a real one (benchmarks/codes.py)
@@ -108,17 +110,20 @@ class Codes(ABC):
     def width(self) -> int:
         """Coordinates coded."""
 
-    def search(self, queries: F32, k: int, allowed: Mask | None = None) -> Rows:
-        """The k best rows, in any order, -1 behind them where there are fewer; `allowed` (N,) leaves only these rows. (Q, m) -> (Q, k)"""
+    def search(self, queries: F32, k: int, allowed: Mask | None = None, near: Near = ANY) -> Rows:
+        """The k best rows, in any order, -1 behind them where there are fewer; `allowed` (N,) leaves only these rows. (Q, m) -> (Q, k)
+
+        With 4-bit codes, `near` leaves out those that score too low to matter.
+        """
         if queries.shape[1] != self.width:
             raise DataError(f"queries are {queries.shape[1]} wide, the codes {self.width}: cut both to the start width")
         queries = np.ascontiguousarray(queries, np.float32)
         if not self.threaded:
-            return self._search(queries, k) if allowed is None else self._restricted(queries, k, allowed)
+            return self._search(queries, k, near) if allowed is None else self._restricted(queries, k, allowed, near)
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)  # our own threads share a batch; OpenMP's hang after a fork
         try:
-            return self._search(queries, k) if allowed is None else self._restricted(queries, k, allowed)
+            return self._search(queries, k, near) if allowed is None else self._restricted(queries, k, allowed, near)
         finally:
             faiss.omp_set_num_threads(threads)
 
@@ -139,12 +144,12 @@ class Codes(ABC):
     def scores(self, queries: F32, rows: Rows) -> F32:
         """Each query's inner products with some rows, as the codes tell them; -inf of row -1. (Q, m), (Q, n) -> (Q, n)"""
 
-    def _restricted(self, queries: F32, k: int, allowed: Mask) -> Rows:
+    def _restricted(self, queries: F32, k: int, allowed: Mask, near: Near) -> Rows:
         if allowed.shape != (len(self),):
             raise DataError(f"the filter is for {allowed.shape[0]} rows, the codes are of {len(self)}")
         count = int(self._kept(np.count_nonzero, allowed))
         if count > k:
-            return self._search_among(queries, k, allowed, count)
+            return self._search_among(queries, k, allowed, count, near)
         found = np.full((len(queries), k), -1, np.int64)  # there is nothing to compare
         found[:, :count] = np.flatnonzero(allowed)
         return found
@@ -166,10 +171,10 @@ class Codes(ABC):
         return np.concatenate([np.empty((0, k), np.int64), *found])
 
     @abstractmethod
-    def _search(self, queries: F32, k: int) -> Rows: ...
+    def _search(self, queries: F32, k: int, near: Near) -> Rows: ...
 
     @abstractmethod
-    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int, near: Near) -> Rows:
         """`count` rows, more than k, are allowed."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...kernels.extend import inner_products
 from ...threads import openmp
 from ...types import F32, Array, Mask, Rows
-from .base import Block, Codes, checked, selector
+from .base import Block, Codes, Near, checked, selector
 
 SCORES = 4_000_000  # at most this many are held at a time
 
@@ -62,12 +62,12 @@ class Flat(Codes):
                 found[q, there] = total
         return found
 
-    def _search(self, queries: F32, k: int) -> Rows:
+    def _search(self, queries: F32, k: int, near: Near) -> Rows:
         rest = -1 if self._block is None else self._block.shape[0] - k
         if self._block is None or rest < 0 or len(queries) * self._block.shape[0] > SCORES:
             return np.asarray(self._index.search(queries, k)[1])
         return np.asarray(np.argpartition(queries @ self._block.T, rest, axis=1)[:, rest:])
 
-    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int, near: Near) -> Rows:
         with_filter = faiss.SearchParameters(sel=self._kept(selector, allowed))
         return np.asarray(self._index.search(queries, k, params=with_filter)[1])

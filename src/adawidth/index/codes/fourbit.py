@@ -12,7 +12,7 @@ import numpy as np
 from ...kernels import quantise, scan
 from ...kernels.lookup import TOGETHER
 from ...types import F32, U8, U64, Array, Mask, Rows
-from .base import Block, Codes, checked
+from .base import ANY, Block, Codes, Near, checked
 from .codebook import SAMPLE, checked_levels, code_bytes, coded, fitted_levels, points, random_rotation, tables
 from .packed import ALL, bits_of, packed
 
@@ -74,12 +74,12 @@ class FourBit(Codes):
     def scores(self, queries: F32, rows: Rows) -> F32:
         return quantise.scores(self._codes, np.ascontiguousarray(rows), tables(queries @ self._turn.T, self._points))
 
-    def _search(self, queries: F32, k: int, allowed: U64 = ALL) -> Rows:
+    def _search(self, queries: F32, k: int, near: Near = ANY, allowed: U64 = ALL) -> Rows:
         found = np.empty((len(queries), k), np.int64)
-        scan.all_rows(self._packed, len(self._codes), self._turn, self._points, queries, allowed, found)
+        scan.all_rows(self._packed, len(self._codes), self._turn, self._points, queries, allowed, *near, found)
         return found
 
-    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int, near: Near) -> Rows:
         if count * FEW >= len(self):
-            return self._search(queries, k, self._kept(bits_of, allowed))
+            return self._search(queries, k, near, self._kept(bits_of, allowed))
         return self._best_of(queries, self._kept(np.flatnonzero, allowed), k)

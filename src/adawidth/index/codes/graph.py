@@ -16,7 +16,7 @@ from ...errors import ArtifactError
 from ...kernels import graph, links
 from ...threads import shared
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
-from .base import Block, Codes, checked, synthetic_queries
+from .base import ANY, Block, Codes, Near, checked, synthetic_queries
 from .fourbit import FourBit
 from .packed import ALL, bits_of, even, packed
 
@@ -96,17 +96,19 @@ class Graph(FourBit):
         """One: a walk can't be split."""
         return [(0, self)]
 
-    def _search(self, queries: F32, k: int, allowed: U64 = ALL) -> Rows:
+    def _search(self, queries: F32, k: int, near: Near = ANY, allowed: U64 = ALL) -> Rows:
         expanded = self._expanded(k)
-        return super()._search(queries, k, allowed) if len(allowed) or self._scans(expanded) else self._walk(queries, k, expanded)
+        if len(allowed) or self._scans(expanded):
+            return super()._search(queries, k, near, allowed)
+        return self._walk(queries, k, expanded, near)
 
-    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int, near: Near) -> Rows:
         expanded = self._expanded(k) * len(self) // count  # to meet as many that are allowed as without a filter
         if self._scans(expanded):
-            return super()._search_among(queries, k, allowed, count)
-        found = self._walk(queries, k, expanded, self._kept(bits_of, allowed))
+            return super()._search_among(queries, k, allowed, count, near)
+        found = self._walk(queries, k, expanded, allowed=self._kept(bits_of, allowed))
         if len(few := np.flatnonzero(found[:, -1] < 0)):  # what is allowed lies together, and far from these queries
-            found[few] = super()._search_among(queries[few], k, allowed, count)
+            found[few] = super()._search_among(queries[few], k, allowed, count, near)
         return found
 
     def _expanded(self, k: int) -> int:
@@ -117,9 +119,10 @@ class Graph(FourBit):
         """Whether a scan takes no longer than a walk that expands so many rows."""
         return expanded * SCANNED >= len(self)
 
-    def _walk(self, queries: F32, k: int, expanded: int, allowed: U64 = ALL) -> Rows:
+    def _walk(self, queries: F32, k: int, expanded: int, near: Near = ANY, allowed: U64 = ALL) -> Rows:
         found = np.empty((len(queries), k), np.int64)
-        graph.walk((self._blocks, self._entries, self._first), self._turn, self._points, queries, expanded, allowed, found)
+        stored = (self._blocks, self._entries, self._first)
+        graph.walk(stored, self._turn, self._points, queries, expanded, allowed, *near, found)
         return found
 
     def _choose_effort(self, block: Block, seed: int) -> None:

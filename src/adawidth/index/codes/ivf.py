@@ -20,7 +20,7 @@ from ...kernels import lists, quantise
 from ...kernels.lookup import TOGETHER
 from ...rotation import panels
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
-from .base import Block, Codes, checked, synthetic_queries
+from .base import ANY, Block, Codes, Near, checked, synthetic_queries
 from .centroids import divided
 from .codebook import SAMPLE, checked_levels, code_bytes, coded, fitted_levels, points, random_rotation, tables
 from .fourbit import FEW
@@ -90,7 +90,7 @@ class Lists(Codes):
         self._rows[np.repeat(starts - before, counts) + np.arange(len(order))] = order
         self._bits = partial(_in_places, self._rows)
         scale = 1 / np.maximum(np.linalg.norm(stored.centres, axis=1), 1e-12)
-        axes = panels(stored.centres).view(np.uint16)
+        axes = panels(stored.centres)
         self._lists = (packed(stored.codes, self._rows), counts, starts, self._rows, axes, scale.astype(np.float32))
 
     @classmethod
@@ -161,16 +161,16 @@ class Lists(Codes):
         scores += np.take_along_axis(rotated @ stored.centres.T, stored.list_of[rows], axis=1)
         return scores
 
-    def _search(self, queries: F32, k: int) -> Rows:
+    def _search(self, queries: F32, k: int, near: Near) -> Rows:
         if self._asked is None:
-            return self._scan(queries, k, self.lists, self._round)[0]
+            return self._scan(queries, k, self.lists, self._round, near)[0]
         count = min(self.lists, max(round(self._asked * self.lists), math.ceil(MET * k * self.lists / max(len(self), 1))))
-        return self._scan(queries, k, count, count)[0]
+        return self._scan(queries, k, count, count, near)[0]
 
-    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int) -> Rows:
+    def _search_among(self, queries: F32, k: int, allowed: Mask, count: int, near: Near) -> Rows:
         if count * FEW < len(self):
             return self._best_of(queries, self._kept(np.flatnonzero, allowed), k)
-        return self._scan(queries, k, self.lists, self._round, self._kept(self._bits, allowed))[0]
+        return self._scan(queries, k, self.lists, self._round, near, self._kept(self._bits, allowed))[0]
 
     @property
     def _round(self) -> int:
@@ -178,10 +178,11 @@ class Lists(Codes):
         share = ROUND if self._asked is None else self._asked
         return min(self.lists, max(ROUNDED, math.ceil(share * self.lists)))
 
-    def _scan(self, queries: F32, k: int, most: int, size: int, allowed: U64 = ALL) -> tuple[Rows, int]:
+    def _scan(self, queries: F32, k: int, most: int, size: int, near: Near = ANY, allowed: U64 = ALL) -> tuple[Rows, int]:
         """The best rows of at most so many lists, and how many were scanned for all queries together."""
         found, enough = np.empty((len(queries), k), np.int64), int(ENOUGH * k)
-        scanned = lists.some_lists(self._lists, self._stored.turn, self._points, queries, most, size, enough, allowed, found)
+        turn = self._stored.turn
+        scanned = lists.some_lists(self._lists, turn, self._points, queries, most, size, enough, allowed, *near, found)
         return found, int(scanned)
 
 

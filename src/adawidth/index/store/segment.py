@@ -11,6 +11,7 @@ when they are first read. Nothing in a file is trusted: names, types, offsets an
     places     (N,) int32       position of each id when the segment's ids are sorted, descending
     total      (m,) float64     sum of the rows
     codes.*                     what finds candidates among the leading coordinates
+    gap        (1,) float32     by how much codes may be wrong about what is near (codes/gap.py), where they are coarse
     words.*                     the words of titles and texts (see stages/words.py), if the index has them; checked when first read
 """
 
@@ -53,6 +54,7 @@ LAYOUT = {  # kind and dimensions of the arrays that every segment has
     "total": ("<f8", 1),
 }
 WORDS = "words."
+GAP = "gap"
 FEW = 65_536  # ids that are kept in memory, in their order
 RARE = 20  # if not even one id in so many is another segment's, these are looked up one by one
 NOT_FINITE = 0xF800  # twice the bits of a float16, without its sign: infinite and NaN values have this or more
@@ -143,6 +145,7 @@ class Segment:
             raise self._damaged("the lengths of rows are none")
         if not _is_order(self.arrays["places"]):
             raise self._damaged("the places of the ids are not an order")
+        self.gap = self._gap()
         self.unread = np.ones(len(entry.checksums), np.bool_)  # blocks not yet checked
 
     def __len__(self) -> int:
@@ -306,6 +309,13 @@ class Segment:
             return np.empty(place.shape, place.kind)
         count = place.size // np.dtype(place.kind).itemsize
         return np.frombuffer(self._data, place.kind, count, place.offset).reshape(place.shape)
+
+    def _gap(self) -> float:
+        """How much lower by its code than the k-th best document one may be that is among the k best; infinite where nothing tells."""
+        gap = self.arrays.get(GAP, np.full(1, np.inf, np.float32))
+        if gap.shape != (1,) or gap.dtype != np.float32 or not gap[0] >= 0:  # NaN is neither
+            raise self._damaged(f"expected {GAP!r} as one float32 number from 0 on, found {gap.dtype} {gap.ravel()[:1]}")
+        return float(gap[0])
 
     def _check_layout(self) -> None:
         """Refuses an entry whose arrays are not those of a segment."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import uuid
 import zlib
@@ -18,7 +19,7 @@ from ...kernels.halves import measure_rows
 from ...stages.words import WordsWriter
 from ...types import F16, F32, F64, I64, Array
 from .manifest import IndexSettings
-from .segment import ALIGNED, CHECKED, MAGIC, WORDS, Entry, Place
+from .segment import ALIGNED, CHECKED, GAP, MAGIC, WORDS, Entry, Place
 
 if TYPE_CHECKING:
     from ..codes import Codes
@@ -82,6 +83,8 @@ class SegmentWriter:
             log.info("storage %s for %d documents: %s", built.storage, count, limits)
         for name, array in built.arrays().items():
             self._write(f"codes.{name}", array)
+        if (gap := codes.measured_gap(built, rows, seed)) < math.inf:
+            self._write(GAP, np.array([gap], np.float32))
         encoded = [identifier.encode() for identifier in self._ids]
         order = sorted(range(count), key=self._ids.__getitem__, reverse=True)
         places = np.empty(count, np.int32)
