@@ -32,9 +32,12 @@ import numpy as np
 
 import synthetic
 from adawidth import AdaWidth, Rotation, Vectors, load_dataset, open_index
-from adawidth.data import unit
+from adawidth.data import BLOCK, unit
+from adawidth.index.rescore import Rescorer
+from adawidth.policies import Fixed
 from adawidth.policies.select import Policies
 from adawidth.record import Record
+from adawidth.rotation import Rotated
 from adawidth.stages import MemoryBackend
 from adawidth.training.taper import RotatedQueries, fit_taper
 from turns import recall, summary, take
@@ -52,6 +55,8 @@ EFS = (12, 18, 24, 30, 36, 48, 64, 80, 96, 128, 160, 192, 256, 384)
 PROBES = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384)
 SCANNED = (None, 20, 30, 40, 60, 80, 100, 140, 200, 280)  # lists of ours; None is as many as a query needs
 REORDERED = (20, 30, 45, 60, 90, 120, 180, 240, 360, 540)  # candidates that ScaNN compares by whole vectors
+PREFIX = 256  # leading coordinates that rivals search alone, in two ways …
+RERANKED = (30, 60, 100, 150, 250, 400, 600)  # … and how many candidates of theirs are compared by whole rows
 Way = Callable[[np.ndarray], np.ndarray]  # queries (Q, D) -> rows (Q, 10)
 Ways = Iterator[tuple[dict[str, Any], Way]]
 
@@ -129,6 +134,61 @@ def scann(trees: bool) -> Callable[[np.ndarray, np.ndarray], Ways]:
     return ways
 
 
+def on_prefix(
+    rows: np.ndarray, find: Callable[[np.ndarray], Iterator[tuple[dict[str, Any], Callable[[np.ndarray, int], np.ndarray]]]]
+) -> Ways:
+    """A rival over the leading 256 coordinates under our rotation, whose candidates our kernel compares by whole rows."""
+    rotation = Rotation.pca(Vectors.of(rows[:CALIBRATING]))
+    whole = np.concatenate([rotation.stored(rows[start : start + BLOCK], rotation.width) for start in range(0, len(rows), BLOCK)])
+    norms, ties = np.ones(len(rows), np.float32), np.arange(len(rows))
+    rescorer, policy = Rescorer([whole], lambda width: norms, ties), Fixed(rotation.width, START)
+
+    def search(queries: np.ndarray, found: Callable[[np.ndarray, int], np.ndarray], count: int) -> np.ndarray:
+        rotated = Rotated(queries, rotation)
+        asked = rescorer.asked(rotated, PREFIX)
+        candidates = found(np.ascontiguousarray(rotated.values[:, :PREFIX]), count).astype(np.int64)
+        return rescorer.answer(rotated, candidates, policy, K, asked).rows
+
+    for options, found in find(unit(whole[:, :PREFIX].astype(np.float32))):
+        for count in RERANKED:
+            yield options | {"candidates": count}, lambda q, f=found, c=count: search(q, f, c)
+
+
+def scann_prefix(rows: np.ndarray, _: np.ndarray) -> Ways:
+    """ScaNN with SOAR, for candidates alone."""
+
+    def find(prefixes: np.ndarray) -> Iterator[tuple[dict[str, Any], Callable[[np.ndarray, int], np.ndarray]]]:
+        from scann import scann_ops_pybind
+
+        leaves = lists(prefixes) // 2
+        made = scann_ops_pybind.builder(prefixes, K, "dot_product").set_n_training_threads(THREADS)
+        made = made.tree(leaves, max(1, leaves // 10), training_sample_size=200_000, soar_lambda=1.5, overretrieve_factor=2.0)
+        made = made.score_ah(2, anisotropic_quantization_threshold=0.2).build()
+        for probes in PROBES:
+
+            def found(queries: np.ndarray, count: int, probes: int = probes) -> np.ndarray:
+                search = made.search_batched if len(queries) > 1 else lambda q, **o: [made.search(q[0], **o)[0][None]]
+                return np.asarray(search(queries, final_num_neighbors=count, leaves_to_search=probes)[0])
+
+            yield {"leaves_to_search": probes}, found
+
+    return on_prefix(rows, find)
+
+
+def faiss_prefix(rows: np.ndarray, _: np.ndarray) -> Ways:
+    """Lists of four-bit codes of residuals, for candidates alone."""
+
+    def find(prefixes: np.ndarray) -> Iterator[tuple[dict[str, Any], Callable[[np.ndarray, int], np.ndarray]]]:
+        index = faiss.index_factory(PREFIX, f"RR,IVF{lists(prefixes)},PQ{PREFIX // 2}x4fsr", faiss.METRIC_INNER_PRODUCT)
+        index.train(prefixes[:: max(1, len(prefixes) // (64 * lists(prefixes)))])
+        index.add(prefixes)
+        for probes in PROBES:
+            options = faiss.SearchParametersPreTransform(index_params=faiss.SearchParametersIVF(nprobe=probes))
+            yield {"nprobe": probes}, lambda q, n, o=options: index.search(q, n, params=o)[1]
+
+    return on_prefix(rows, find)
+
+
 def rabitq(rows: np.ndarray, _: np.ndarray) -> Ways:
     """Lists of four-bit codes with error bounds."""
     from rabitqlib import IvfIndex
@@ -204,7 +264,7 @@ def usearch(rows: np.ndarray, _: np.ndarray) -> Ways:
 MAKERS: dict[str, Callable[[np.ndarray, np.ndarray], Ways]] = {
     "ours_pq4": ours("pq4"), "ours_pq4_24": ours("pq4", 24), "ours_pq4_16": ours("pq4", 16),
     "ours_ivf": ours("ivf"), "ours_graph": ours("graph"), "scann": scann(trees=True),
-    "scann_flat": scann(trees=False), "rabitq": rabitq, "symphony": symphony,
+    "scann_flat": scann(trees=False), "scann_prefix": scann_prefix, "faiss_prefix": faiss_prefix, "rabitq": rabitq, "symphony": symphony,
     "faiss_ivf": faiss_ivf, "faiss_hnsw": faiss_hnsw, "hnswlib": hnswlib, "usearch": usearch,
 }  # fmt: skip
 
@@ -292,7 +352,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--encoded", type=Path, help="more collections, encoded")
     parser.add_argument("--collections", nargs="+", default=["minilm", "wordllama", "clues"])
-    parser.add_argument("--ways", nargs="+", default=list(MAKERS))
+    parser.add_argument("--ways", nargs="+", default=[way for way in MAKERS if not way.endswith("prefix")])
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     faiss.omp_set_num_threads(1)

@@ -20,7 +20,7 @@ from .threads import shared
 from .types import F16, F32, F64, U16, Floats, Rows
 
 BLOCK = 65_536  # rows multiplied at a time
-CACHED = 1 << 18  # bytes of axes that stay in a core's own cache beside codes and rows: more are read as float16, in half of the time
+CACHED = 1 << 17  # bytes of axes that stay in a core's own cache beside codes and rows: more are read as float16, in half of the time
 TOLERANCE = 1e-4  # how far R Rᵀ may be from the identity in float32
 
 

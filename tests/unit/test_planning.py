@@ -63,7 +63,7 @@ def test_memory_is_what_a_process_was_found_to_hold(storage: str) -> None:
 
 
 def test_the_choice_is_that_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
-    for documents in (1, 20_000, 20_001, 999_999, 1_000_000):
+    for documents in (1, 20_000, 20_001, 199_999, 200_000):
         assert plan(documents, 384, table=TABLE).choice.storage == chosen("auto", documents).storage
 
 

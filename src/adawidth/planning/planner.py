@@ -16,7 +16,7 @@ from ..sizes import in_bytes, in_words
 from .memory import STORAGES, Shape
 from .table import Table, load
 
-SMALL, WALKED, LARGE = 20_000, 100_000, 1_000_000  # documents at which `--storage auto` changes: flat, pq4, graph if it fits, ivf
+SMALL, WALKED, LARGE = 20_000, 100_000, 200_000  # documents at which `--storage auto` changes: flat, pq4, graph if it fits, ivf
 MOST = 10**12  # documents
 WIDEST = 65_536  # dimensions
 START = 64

@@ -26,7 +26,7 @@ __all__ = ["Codes", "Flat", "FourBit", "Graph", "Int8", "Lists", "Prefixes", "bu
 
 SMALL = 20_000  # documents up to which `auto` stays exact
 WALKED = 100_000  # documents from which `auto` takes a graph, if it is told of enough memory
-LARGE = 1_000_000  # documents from which `auto` tries an inverted file …
+LARGE = 200_000  # documents from which `auto` tries an inverted file …
 SCANNED = 0.5  # … and keeps it if a typical query scans at most this share of its lists
 
 
