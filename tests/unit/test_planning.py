@@ -86,7 +86,7 @@ def test_memory_that_is_told_of_may_hold_a_graph() -> None:
     graph = plan(2e5, 384, memory="1GB", table=TABLE)
     assert graph.choice.storage == "graph"
     assert "storage graph" in graph.sentence
-    assert plan(2e5, 384, memory="100MB", table=TABLE).choice.storage == "pq4"
+    assert plan(1.9e5, 384, memory="100MB", table=TABLE).choice.storage == "pq4"
     assert plan(WALKED - 1, 384, memory="1GB", table=TABLE).choice.storage == "pq4"
 
 

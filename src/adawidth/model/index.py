@@ -41,6 +41,7 @@ OPTIONS: dict[str, tuple[Any, float | None, str]] = {  # of a search: their type
     "where": ((str, Mapping), None, "a filter: give text or a dictionary"),
 }
 FEWEST = 64  # queries in a part of a batch, from which on every thread has two parts
+SETTLED = ("k", "policy", "budget", "quality", "width", "start", "shortlist", "nprobe", "task", "offset", "min_score", "threads")
 NEEDED = ("k", "shortlist", "threads", "offset")
 MOST = 2**31 - 1  # documents or threads; what is larger asks for all there are
 
@@ -393,18 +394,13 @@ def _chosen(policies: Policies, policy: str | None, budget: float | None, qualit
 
 
 @lru_cache(maxsize=256, typed=True)
-def _settled(
-    k: Any, policy: Any, budget: Any, quality: Any, width: Any, start: Any, shortlist: Any, nprobe: Any, task: Any, offset: Any,
-    min_score: Any, threads: Any,
-) -> tuple[bool, int, int, int, int | None, int]:  # fmt: skip
-    """Checks the options of a search, once for all searches that have the same: whether the width is "full", and the whole numbers."""
-    full = isinstance(width, str) and width == "full"
-    _check(
-        k=k, policy=policy, budget=budget, quality=quality, width=None if full else width, start=start, shortlist=shortlist,
-        nprobe=nprobe, task=task, offset=offset, min_score=min_score, threads=threads,
-    )  # fmt: skip
-    k, offset, shortlist, threads = (min(int(number), MOST) for number in (k, offset, shortlist, threads))
-    return full, k, offset, shortlist, None if nprobe is None else min(int(nprobe), MOST), threads
+def _settled(*given: Any) -> tuple[bool, int, int, int, int | None, int]:
+    """Checks the options of a search, once for all searches that have the same; whether the width is "full", and the whole numbers."""
+    options = dict(zip(SETTLED, given, strict=True))
+    full = isinstance(options["width"], str) and options["width"] == "full"
+    _check(**options | ({"width": None} if full else {}))
+    k, offset, shortlist, threads = (min(int(options[name]), MOST) for name in ("k", "offset", "shortlist", "threads"))
+    return full, k, offset, shortlist, None if options["nprobe"] is None else min(int(options["nprobe"]), MOST), threads
 
 
 def _check(**options: Any) -> None:
