@@ -10,17 +10,15 @@ import hashlib
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from .data import Vectors
 from .errors import ArtifactError, OptionError
 from .threads import shared
-from .types import F16, F32, F64, U16, Floats, Rows
+from .types import F16, F32, F64, Floats, Rows
 
 BLOCK = 65_536  # rows multiplied at a time
-CACHED = 1 << 17  # bytes of axes that stay in a core's own cache beside codes and rows: more are read as float16, in half of the time
 TOLERANCE = 1e-4  # how far R Rᵀ may be from the identity in float32
 
 
@@ -57,11 +55,6 @@ class Rotation:
     def fingerprint(self) -> str:
         """Names this rotation: two models with the same one can share an index."""
         return hashlib.sha256(np.ascontiguousarray(self.matrix, np.float32).tobytes()).hexdigest()[:16]
-
-    @cached_property
-    def panels(self) -> U16:
-        """The axes as kernels read them."""
-        return panels(self.matrix, np.float32 if self.matrix.nbytes <= CACHED else np.float16)
 
     def check_same(self, fingerprint: str, place: str = "this index") -> None:
         """Refuses documents that are under another rotation.
@@ -184,11 +177,6 @@ class QueryMap:
         """The encoder width D."""
         return len(self.bias)
 
-    @cached_property
-    def panels(self) -> U16:
-        """The axes as kernels read them."""
-        return panels(self.matrix, np.float32 if self.matrix.nbytes <= CACHED else np.float16)
-
     def apply(self, x: Floats, width: int | None = None) -> F32:
         """Queries as the encoder gives them, rotated and mapped: all D coordinates or the leading `width`. (n, D) -> (n, m)"""
         mapped = _multiplied(self.matrix, x, width)
@@ -202,7 +190,6 @@ class Rotated:
     def __init__(self, queries: F32, through: Rotation | QueryMap) -> None:
         """`queries` (n, D) are of unit length, as the encoder gives them."""
         self.queries = queries
-        self.through = through
         self.matrix = through.matrix
         self.bias = getattr(through, "bias", None)
         self.values: F32 = np.empty(queries.shape, np.float32)  # (n, D), rotated up to `ready`
@@ -247,17 +234,6 @@ def _multiplied(matrix: F32, x: Floats, width: int | None, out: F32 | None = Non
         part = slice(start, start + BLOCK)
         np.matmul(np.asarray(x[part], np.float32), axes, out=out[part])
     return out
-
-
-def panels(axes: F32, kind: type[np.floating[Any]] = np.float16) -> U16:
-    """Axes in panels of 32 whose coordinates lie side by side; zeros fill the last one. (A, D) -> (P, D, 32), 64 of float32, as bits"""
-    from .kernels.float16 import ABREAST  # which loads numba
-
-    largest = float(np.finfo(kind).max)
-    found = np.zeros((-(-len(axes) // ABREAST), axes.shape[1], ABREAST), kind)
-    for axis, row in enumerate(axes):
-        found[axis // ABREAST, :, axis % ABREAST] = np.clip(row, -largest, largest)
-    return found.view(np.uint16)
 
 
 class Axes:

@@ -10,6 +10,7 @@ from numba import njit
 
 from adawidth.data import Vectors, unit
 from adawidth.errors import DataError, OptionError
+from adawidth.index.panels import of_rotation
 from adawidth.index.rescore import FEW, Rescorer, fusible
 from adawidth.kernels.float16 import products
 from adawidth.kernels.rescore import Found
@@ -275,7 +276,7 @@ def test_few_queries_are_rotated_by_axes_of_float16(width: int) -> None:
 
 
 def test_a_query_map_too_large_for_float16_gives_numbers() -> None:
-    panels = QueryMap(np.full((300, 300), 1e9, np.float32), np.zeros(300, np.float32), "").panels.view(np.float16)
+    panels = of_rotation(np.full((300, 300), 1e9, np.float32)).view(np.float16)
     assert panels.shape == (10, 300, 32)
     assert np.isfinite(panels).all()
     assert panels.max() > 6e4

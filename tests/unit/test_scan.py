@@ -12,10 +12,10 @@ from numba import njit
 
 from adawidth.index.codes.ivf import laid_out
 from adawidth.index.codes.packed import ALL, bits_of, packed
+from adawidth.index.panels import panels
 from adawidth.kernels import scan, select
 from adawidth.kernels.lists import some_lists
 from adawidth.kernels.lookup import shuffle_of
-from adawidth.rotation import panels
 
 EVERY = {"avx512": "+ssse3,+avx2,+avx512f,+avx512bw", "avx2": "+ssse3,+avx2", "ssse3": "+ssse3", "none": "-ssse3"}
 

@@ -17,7 +17,8 @@ from ..policies import Fixed, Policy
 from ..policies.router import Router
 from ..policies.taper import Taper
 from ..rotation import Rotated, Rotation
-from ..types import F16, F32, F64, I64, Mask, Rows
+from ..types import F16, F32, F64, I64, U16, Mask, Rows
+from .panels import of_rotation
 
 Lengths = Callable[[int], F32]
 Asked = tuple[Any, ...]  # kernels.rows.Asked
@@ -63,6 +64,7 @@ class Rescorer:
         self._unread, self._check = tuple(unread), check
         marks, sizes = np.array([blocks.ctypes.data for blocks, _ in unread], np.int64), np.array([size for _, size in unread], np.int64)
         self._table = (bases, firsts, self._width, np.ascontiguousarray(ties, np.int64), marks, sizes)
+        self._axes: tuple[F32, U16] | None = None  # of the last rotation, and its panels
         self._prepared: dict[Policy, Prepared] = {}  # functools.cache would make a reference cycle, and keep files open
 
     def answer(self, queries: Rotated, candidates: Rows, policy: Policy, k: int, asked: Asked | None = None) -> rescore.Found:
@@ -97,12 +99,19 @@ class Rescorer:
     def asked(self, queries: Rotated, width: int = 0) -> Asked:
         """Queries as kernels take them, the leading `width` coordinates rotated: by compiled code where they are few."""
         bias = NO_BIAS if queries.bias is None else queries.bias
-        asked = (np.ascontiguousarray(queries.queries), queries.through.panels, bias, queries.values, queries.ready)
+        asked = (np.ascontiguousarray(queries.queries), self._panels(queries.matrix), bias, queries.values, queries.ready)
         if len(queries.queries) <= FEW:
             rescore.turn(asked, width)
         else:
             queries.upto(width)
         return asked
+
+    def _panels(self, matrix: F32) -> U16:
+        """The axes of a rotation, as kernels read them."""
+        axes = self._axes  # other threads may search with another one
+        if axes is None or axes[0] is not matrix:
+            axes = self._axes = (matrix, of_rotation(matrix))
+        return axes[1]
 
     def _kernel(self, policy: Policy) -> Prepared:
         """The compiled function for a policy, the rows it reads, and its settings."""
