@@ -54,7 +54,7 @@ lint: $(VENV)/.installed-dev
 
 # hours on a quiet machine; 9 GB of memory
 bench: $(VENV)/.installed-engines
-	$(INSTALL) hnswlib rabitqlib scann usearch
+	$(INSTALL) hnswlib rabitqlib scalable-vs scann usearch
 	for name in rescoring latency resident growth rivals first_query cold index_add crash faults mutations busy tables figures; do $(ONE_THREAD) $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(ONE_THREAD) $(BIN)/python benchmarks/engines.py $(DATASETS)/clues --encoder ada002
 	$(ONE_THREAD) $(BIN)/python benchmarks/ray_workers.py

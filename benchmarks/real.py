@@ -1,4 +1,4 @@
-"""Real vectors: ours against ScaNN, RaBitQ, SymphonyQG, faiss, hnswlib and usearch, one query at a time and in batches, one thread.
+"""Real vectors: ours against ScaNN, RaBitQ, SymphonyQG, faiss, hnswlib, usearch and SVS, one query at a time and in batches, one thread.
 
     python benchmarks/real.py ../shared/datasets --encoded made [--collections minilm wordllama clues synthetic] [--ways ours_pq4 scann …]
 
@@ -261,11 +261,27 @@ def usearch(rows: np.ndarray, _: np.ndarray) -> Ways:
         yield {"ef": ef}, lambda q, ef=ef: search(q, ef)
 
 
+def vamana(rows: np.ndarray, _: np.ndarray) -> Ways:
+    """A graph over whole vectors, of scalable-vs. Its compressed ones, LVQ and LeanVec, run on Intel's CPUs only: others end the process."""
+    import svs
+
+    how = svs.VamanaBuildParameters(graph_max_degree=32, window_size=200, alpha=0.95)
+    graph = svs.Vamana.build(how, rows, svs.DistanceType.MIP, num_threads=THREADS)
+    graph.num_threads = 1
+
+    def search(queries: np.ndarray, window: int) -> np.ndarray:
+        graph.search_window_size = window
+        return np.asarray(graph.search(queries, K)[0]).astype(np.int64)
+
+    for window in EFS:
+        yield {"window": window}, lambda q, w=window: search(q, w)
+
+
 MAKERS: dict[str, Callable[[np.ndarray, np.ndarray], Ways]] = {
     "ours_pq4": ours("pq4"), "ours_pq4_24": ours("pq4", 24), "ours_pq4_16": ours("pq4", 16),
     "ours_ivf": ours("ivf"), "ours_graph": ours("graph"), "scann": scann(trees=True),
     "scann_flat": scann(trees=False), "scann_prefix": scann_prefix, "faiss_prefix": faiss_prefix, "rabitq": rabitq, "symphony": symphony,
-    "faiss_ivf": faiss_ivf, "faiss_hnsw": faiss_hnsw, "hnswlib": hnswlib, "usearch": usearch,
+    "faiss_ivf": faiss_ivf, "faiss_hnsw": faiss_hnsw, "hnswlib": hnswlib, "usearch": usearch, "vamana": vamana,
 }  # fmt: skip
 
 
