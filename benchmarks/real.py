@@ -262,7 +262,7 @@ def usearch(rows: np.ndarray, _: np.ndarray) -> Ways:
 
 
 def vamana(rows: np.ndarray, _: np.ndarray) -> Ways:
-    """A graph over whole vectors, of scalable-vs. Its compressed ones, LVQ and LeanVec, run on Intel's CPUs only: others end the process."""
+    """A graph over whole vectors, of scalable-vs. Its compressed ones, LVQ and LeanVec, run on Intel's CPUs only: others end it."""
     import svs
 
     how = svs.VamanaBuildParameters(graph_max_degree=32, window_size=200, alpha=0.95)

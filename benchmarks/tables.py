@@ -250,10 +250,8 @@ def searching() -> str:
         ways = list(next(iter(storages["cells"].values())))
         parts += [table(["", *ways], [[name, *(f"{row[way]:.4f}" for way in ways)] for name, row in storages["cells"].items()]), ""]
     if gaps := result("gaps"):
-        parts += [
-            f"`{gaps['command']}`: the default search, and one without a gap, which reads all of its shortlist. Coordinates read are a share of that one's,"
-        ]
-        parts += ["and so is what it finds of that one's top 10.", ""]
+        parts += [f"`{gaps['command']}`: the default search, and one without a gap, which reads all of its shortlist. Coordinates"]
+        parts += ["read are a share of that one's, and so is what is the same in the top 10.", ""]
         ways = list(next(iter(gaps["cells"].values())))
         parts += [table(["", *ways], [[name, *row.values()] for name, row in gaps["cells"].items()]), ""]
     if resident := result("resident"):
