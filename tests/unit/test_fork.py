@@ -24,7 +24,7 @@ def reopened(path):
     return open_index(path).search(queries, k=10).rows
 
 def inherited(_):
-    return index.search(queries, k=10).rows
+    return index.search(queries, k=10, threads=2).rows  # the parent's threads are not the child's
 
 def built(_):
     from adawidth.index.codes import build
@@ -39,7 +39,7 @@ if __name__ == "__main__":
     faiss.omp_set_num_threads(4)
     own.search(queries, 5)
     index = open_index(path)
-    expected, model = index.search(queries, k=10).rows, AdaWidth.load(path + "/model")
+    expected, model = index.search(queries, k=10, threads=2).rows, AdaWidth.load(path + "/model")
     with multiprocessing.get_context(kind).Pool(2) as pool:
         def answers(function, argument):
             return pool.map_async(function, [argument] * 4).get(60)

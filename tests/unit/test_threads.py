@@ -123,6 +123,23 @@ print(len(os.listdir("/proc/self/task")) - before, faiss.omp_get_max_threads())
     assert printed(code, OMP_NUM_THREADS="1") == ["0 4"]
 
 
+def test_threads_of_a_batch_are_kept_for_the_next() -> None:
+    code = """
+import os, numpy as np
+from adawidth import AdaWidth
+rows = np.random.default_rng(0).standard_normal((600, 64)).astype(np.float32)
+index = AdaWidth.fit(rows, recipe="identity").index(rows)
+one = index.search(rows)
+before = len(os.listdir("/proc/self/task"))
+counts = []
+for _ in range(3):
+    assert (index.search(rows, threads=3).rows == one.rows).all()
+    counts.append(len(os.listdir("/proc/self/task")) - before)
+print(*counts)
+"""
+    assert printed(code, OMP_NUM_THREADS="1") == ["3 3 3"]
+
+
 def test_every_package_that_loads_openmp_settles_threads_first() -> None:
     heavy = re.compile(r"^\s*(?:import|from) (?:faiss|torch|sentence_transformers|lightgbm)\b", re.MULTILINE)
     users = [path for path in SOURCE.rglob("*.py") if heavy.search(path.read_text(encoding="utf-8"))]

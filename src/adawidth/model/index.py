@@ -138,7 +138,8 @@ class Index:
 
         Uses the taper at quality .99, unless `policy`, `budget`, `quality` or `width` (a number or "full") says otherwise.
         `task` names a query map (by default the one called "default", if there is one; "none" for no map). `where` filters
-        by metadata. `offset` skips that many hits, for paging: pages of one k are parts of one list, `shortlist` long.
+        by metadata. `offset` skips that many hits, for paging: pages of one k are parts of one list, `shortlist` long. Of the
+        shortlist, the taper reads what may be among the k best by its codes.
         `min_score` drops lower scores. `threads` share the queries, or the scan for a single one of a very large index.
         `nprobe` lists of `ivf` storage are scanned, instead of as many as the query needs; with several segments, so many of the
         one that has most lists, and as large a share of the others'.
