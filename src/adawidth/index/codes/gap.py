@@ -16,11 +16,13 @@ from ...types import F16
 from ..rescore import Rescorer
 from .base import Codes, Prefixes, synthetic_queries
 
-ASKED = 300  # synthetic queries
-DEEP = 2_000  # candidates for each: many more than a shortlist, which would cut off the widest gaps
+ASKED = 64  # synthetic queries
+DEEP = 1_000  # candidates for each: more than a shortlist, which would cut off the widest gaps
 NEAREST = 10  # documents nearest to each, of these
-KEPT = 0.999  # share of them within the gap …
-SPARE = 1.2  # … which real queries need up to so many times (benchmarks/gaps.py)
+SHARE, FURTHER = (
+    0.98,
+    1.5,
+)  # the gap of this share of them is measured; that of .999 lies so much further from the median, if gaps are normal
 
 
 def measured_gap(codes: Codes, rows: F16, seed: int) -> float:
@@ -35,5 +37,6 @@ def measured_gap(codes: Codes, rows: F16, seed: int) -> float:
     rescorer = Rescorer([rows], lambda m: np.ones(count, np.float32), np.arange(count))
     near = rescorer.answer(Rotated(queries, Rotation.identity(width)), found, Fixed(width, width), NEAREST).rows
     kth = np.sort(told, axis=1)[:, -NEAREST, None]
-    below = [kth[q] - told[q, np.isin(found[q], near[q])] for q in range(len(queries))]
-    return SPARE * max(0.0, float(np.quantile(np.concatenate(below), KEPT)))
+    below = np.concatenate([kth[q] - told[q, np.isin(found[q], near[q])] for q in range(len(queries))])
+    middle, most = np.quantile(below, (0.5, SHARE))
+    return codes.spare * max(0.0, float(middle + FURTHER * (most - middle)))

@@ -77,6 +77,7 @@ class Lists(Codes):
     wide = True
     fewest = 2  # residuals are of any length, which one bit can't tell
     threaded = False
+    spare = 1.35
     _asked: float | None = None  # the share of the lists to scan, if not as many as a query needs
 
     def __init__(self, stored: Stored) -> None:
