@@ -63,7 +63,7 @@ class Codes(ABC):
     storage: ClassVar[str]
     wide: ClassVar[bool] = False  # whether two coordinates can share a code, so that a block twice as wide takes no more memory
     fewest: ClassVar[int] = 1  # bits of a coordinate, where they can share a code
-    spare: ClassVar[float] = 1.0  # times the gap of synthetic queries that real ones need (gap.py, benchmarks/gaps.py)
+    spare: ClassVar[float] = 1.2  # times the gap of synthetic queries that real ones need (gap.py, benchmarks/gaps.py)
     threaded: ClassVar[bool] = True  # whether faiss scans, which has threads of its own
 
     def __init_subclass__(cls) -> None:
