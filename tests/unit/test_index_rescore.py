@@ -272,7 +272,7 @@ def test_few_queries_are_rotated_by_axes_of_float16(width: int) -> None:
         one = fused.answer(asked, candidates[:1], Fixed(width, 1), 10)
         np.testing.assert_allclose(asked.values, through.apply(unit(queries[:1])), atol=4e-4)
         together = fused.answer(Rotated(unit(queries), through), candidates, Fixed(width, 1), 10)
-        np.testing.assert_allclose(one.scores[0], together.scores[0], atol=1e-3)
+        np.testing.assert_allclose(one.scores[0], together.scores[0], atol=1e-4)
 
 
 def test_a_query_map_too_large_for_float16_gives_numbers() -> None:
