@@ -22,6 +22,7 @@ SLEEPING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME"
 BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # which OpenBLAS reads
 SETTERS = [f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "")]
 SOME = 2048  # rows that are worth a thread's while
+KEPT = 64  # threads that are kept at most, however many are asked for
 
 
 @cache
@@ -85,8 +86,8 @@ def openmp(faiss: Any, count: int) -> Iterator[None]:
 
 
 def pool(count: int) -> ThreadPoolExecutor:
-    """So many threads, for work that waits for no other of theirs. They are kept: a new one takes long to get memory of its own."""
-    return _kept(count, os.getpid())  # a forked child has none of its parent's threads
+    """So many threads, or `KEPT`, for work that waits for no other of theirs. New ones would have to get memory of their own first."""
+    return _kept(min(count, KEPT), os.getpid())  # a forked child has none of its parent's threads
 
 
 @lru_cache(maxsize=8)

@@ -182,7 +182,7 @@ class Index:
             view = shared(view, threads)
         rotated = Rotated(vectors, through)
         size = BATCH if view is not whole else min(BATCH, -(-len(vectors) // threads))  # threads share either each query or all of them
-        if size >= 2 * FEWEST and threads > 1:
+        if view is whole and threads > 1 and size >= 2 * FEWEST:
             size = -(-size // 2)  # a thread that is held up leaves its second part to others
         if len(vectors) <= size:
             hits = view.answer(rotated, chosen, wanted, shortlist)
