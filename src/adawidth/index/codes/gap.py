@@ -19,10 +19,8 @@ from .base import Codes, Prefixes, synthetic_queries
 ASKED = 64  # synthetic queries
 DEEP = 1_000  # candidates for each: more than a shortlist, which would cut off the widest gaps
 NEAREST = 10  # documents nearest to each, of these
-SHARE, FURTHER = (
-    0.98,
-    1.5,
-)  # the gap of this share of them is measured; that of .999 lies so much further from the median, if gaps are normal
+SHARE = 0.98  # of them, whose gap is measured …
+FURTHER = 1.5  # … and times as far from the median lies that of .999 of them, if gaps are normal
 
 
 def measured_gap(codes: Codes, rows: F16, seed: int) -> float:
