@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,6 +13,10 @@ from ..types import F32, Mask, Rows
 
 if TYPE_CHECKING:
     from .codes.base import Codes
+
+
+Near = tuple[int, float]  # leaves out rows that score less than the so-manieth best by more than this, as cosines
+ANY: Near = (1, math.inf)  # leaves out none
 
 
 class Part(NamedTuple):

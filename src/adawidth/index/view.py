@@ -30,7 +30,7 @@ from ..stages import Backend, RowBackend, Stage
 from ..stages.words import Lexicon
 from ..threads import cpus, pool
 from ..types import F16, F32, I64, Mask, Rows, Widths
-from .candidates import Part, best_of, continued, without
+from .candidates import ANY, Part, best_of, continued, without
 from .columns import Columns
 from .ids import StoredDocuments
 from .rescore import Rescorer, fusible
@@ -46,7 +46,6 @@ MORE = 16  # candidates beyond those wanted: codes and rows are rounded differen
 FILTERED = 2  # times the candidates wanted, with a filter: codes made for all documents tell fewer of those that lie together apart
 SHARED = 320_000_000  # bytes of codes from which on threads share a scan: fewer are scanned before a second thread has done its part
 FILTERS = 32  # answers to filters that are kept
-EVERY = (1, math.inf)  # for codes: leave out nothing
 PROBED = 64  # nprobes whose codes are kept
 Key = TypeVar("Key")
 Made = TypeVar("Made")
@@ -286,7 +285,7 @@ class View(RowBackend):
 
         def found(part: Part) -> tuple[Rows, F32]:
             wanted = np.ascontiguousarray(queries[:, : part.codes.width])
-            rows = part.codes.search(wanted, min(k, part.held), part.allowed, EVERY if best is None else (best, part.gap))
+            rows = part.codes.search(wanted, min(k, part.held), part.allowed, ANY if best is None else (best, part.gap))
             return np.where(rows >= 0, rows + part.first, -1), part.codes.scores(wanted, rows)
 
         rows, scores = zip(*pool(len(self._parts)).map(found, self._parts), strict=True)
@@ -299,7 +298,7 @@ class View(RowBackend):
             return self._candidates_side_by_side(queries, k, best)
         found, scores, several = [], [], len(self._codes) > 1 and sum(min(k, count) for _, _, count in self._codes) > k
         for (codes, width, count), gap, first, allowed in zip(self._codes, self._gaps, self.firsts, self._allowed, strict=False):
-            rows = codes.search(queries[:, :width], min(k, count), allowed, EVERY if best is None else (best, gap))
+            rows = codes.search(queries[:, :width], min(k, count), allowed, ANY if best is None else (best, gap))
             found.append(np.where(rows >= 0, rows + first, -1) if first else rows)
             if several:
                 scores.append(codes.scores(queries[:, :width], rows))

@@ -16,6 +16,7 @@ from ...errors import ArtifactError, DataError, OptionError
 from ...kernels.halves import unit_rows
 from ...kernels.topk import top_k
 from ...types import F16, F32, Array, Mask, Rows
+from ..candidates import ANY, Near
 
 Made = TypeVar("Made")
 
@@ -49,8 +50,6 @@ class Prefixes:
         return np.asarray(self[:], dtype)
 
 
-Near = tuple[int, float]  # leaves out rows that score less than the so-manieth best by more than this, as cosines
-ANY: Near = (1, math.inf)
 Block = F32 | Prefixes  # (N, m), rows of unit length
 
 LIKE = 0.7  # cosine of a synthetic query with the row it is made of: about as hard to answer as a real one (benchmarks/codes.py)

@@ -11,7 +11,8 @@ import numpy as np
 from ...kernels.extend import inner_products
 from ...threads import openmp
 from ...types import F32, Array, Mask, Rows
-from .base import Block, Codes, Near, checked, selector
+from ..candidates import Near
+from .base import Block, Codes, checked, selector
 
 SCORES = 4_000_000  # at most this many are held at a time
 

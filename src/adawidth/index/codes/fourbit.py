@@ -12,7 +12,8 @@ import numpy as np
 from ...kernels import quantise, scan
 from ...kernels.lookup import TOGETHER
 from ...types import F32, U8, U64, Array, Mask, Rows
-from .base import ANY, Block, Codes, Near, checked
+from ..candidates import ANY, Near
+from .base import Block, Codes, checked
 from .codebook import SAMPLE, checked_levels, code_bytes, coded, fitted_levels, points, random_rotation, tables
 from .packed import ALL, bits_of, packed
 

@@ -16,7 +16,8 @@ from ...errors import ArtifactError
 from ...kernels import graph, links
 from ...threads import shared
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
-from .base import ANY, Block, Codes, Near, checked, synthetic_queries
+from ..candidates import ANY, Near
+from .base import Block, Codes, checked, synthetic_queries
 from .fourbit import FourBit
 from .packed import ALL, bits_of, even, packed
 

@@ -19,8 +19,9 @@ from ...errors import ArtifactError
 from ...kernels import lists, quantise
 from ...kernels.lookup import TOGETHER
 from ...types import F32, I32, I64, U8, U64, Array, Mask, Rows
+from ..candidates import ANY, Near
 from ..panels import panels
-from .base import ANY, Block, Codes, Near, checked, synthetic_queries
+from .base import Block, Codes, checked, synthetic_queries
 from .centroids import divided
 from .codebook import SAMPLE, checked_levels, code_bytes, coded, fitted_levels, points, random_rotation, tables
 from .fourbit import FEW
