@@ -1,5 +1,6 @@
 """What an index on disk says that it read: candidates, coordinates and bytes."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -47,3 +48,20 @@ def test_several_segments_give_one_shortlist_and_nothing_is_read_twice(tmp_path:
         assert (read.coordinates <= count * policy.reach).all()
         if isinstance(policy, Fixed):
             assert (read.coordinates == count * 48).all()
+
+
+def test_a_file_that_goes_while_sizes_are_added_up_does_no_harm(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As SQLite's log does when another process closes the index."""
+    index, log = IndexFolder(filled), filled / "gone"
+    before, stat = index.facts()["bytes"], Path.stat
+    log.write_bytes(b"12345")
+
+    def late(path: Path, **options: bool) -> os.stat_result:
+        if path == log:
+            log.unlink()
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "is_file", lambda path: os.path.isfile(path))
+    monkeypatch.setattr(Path, "stat", late)
+    assert index.facts()["bytes"] == before
+    assert not log.exists()

@@ -12,6 +12,7 @@ import logging
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -313,7 +314,7 @@ class IndexFolder(RowStore):
             "numbered": head.settings.numbered,
             "fingerprint": head.settings.fingerprint,
             "commit": head.commit,
-            "bytes": sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
+            "bytes": _size(self.path),
             "segments": [
                 {"name": e.name, "documents": e.rows, "storage": e.storage, "bytes": e.size}
                 | ({"lists": len(found["codes.centres"]), "nprobe": int(found["codes.probes"][0])} if "codes.probes" in found else {})
@@ -367,6 +368,15 @@ class IndexFolder(RowStore):
         if missing:
             raise DataError(f"{self.path}: there is no document {missing[0]!r}; {len(missing)} of {len(ids)} ids are not in the index")
         return {name: found[name] for name in ids}
+
+
+def _size(folder: Path) -> int:
+    """Bytes of all files in a folder. Others may remove some meanwhile, as SQLite does with its log."""
+    size = 0
+    for file in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            size += file.stat().st_size if file.is_file() else 0
+    return size
 
 
 def _absorbed(entries: Sequence[Entry], count: int) -> list[Entry]:
